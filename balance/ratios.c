@@ -20,9 +20,8 @@ static bool check_amounts(const double *value, size_t n, const char *what, GErro
 {
     for (size_t i = 0; i < n; i++) {
         if (!is_amount(value[i]))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "balance: %s %zu is %g: expected a finite number >= 0",
-                               what, i, value[i]);
+            return refuse(error, "balance: %s %zu is %g: expected a finite number >= 0",
+                          what, i, value[i]);
     }
     return true;
 }
@@ -30,18 +29,16 @@ static bool check_amounts(const double *value, size_t n, const char *what, GErro
 static bool check_device(const Device *device, GError **error)
 {
     if (!is_amount(device->rate))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "balance: rate of device %s is %g: expected a finite number >= 0",
-            device->name, device->rate);
+        return refuse(error,
+                      "balance: rate of device %s is %g: expected a finite number >= 0",
+                      device->name, device->rate);
     if (device->gpus == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "balance: device %s has no GPUs",
-                           device->name);
+        return refuse(error, "balance: device %s has no GPUs", device->name);
     if (device->gpus > 1 &&
         !(is_amount(device->inner.latency_s) && device->inner.bandwidth > 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "balance: inner link of device %s has no latency or bandwidth",
-                           device->name);
+        return refuse(error,
+                      "balance: inner link of device %s has no latency or bandwidth",
+                      device->name);
     return true;
 }
 
@@ -56,14 +53,13 @@ static bool check_devices(const SimLinear *linear, const ClusterView *view,
         any = any || device->rate > 0;
         for (uint32_t i = 0; device->rate == 0 && i < linear->n_stages; i++) {
             if (linear->stage[i].fixed.flops > 0)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "balance: device %s has rate 0, but stage %u has "
-                                   "replicated computation",
-                                   device->name, i);
+                return refuse(error,
+                              "balance: device %s has rate 0, but stage %u has "
+                              "replicated computation",
+                              device->name, i);
         }
     }
-    return any || kilter_fail(error, KILTER_ERROR_INPUT,
-                              "balance: no device has a rate above 0");
+    return any || refuse(error, "balance: no device has a rate above 0");
 }
 
 static bool check_input(const SimLinear *linear, const SimMemory *memory,
@@ -71,22 +67,20 @@ static bool check_input(const SimLinear *linear, const SimMemory *memory,
 {
     size_t cells = (size_t)linear->n_stages * linear->n_splits;
     if (n_segments == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "balance: no segments");
+        return refuse(error, "balance: no segments");
     for (uint32_t s = 0; s < linear->n_splits; s++) {
         if (linear->split[s].segment >= n_segments)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "balance: split %u is of segment %u, of %u segments", s,
-                               linear->split[s].segment, n_segments);
+            return refuse(error, "balance: split %u is of segment %u, of %u segments", s,
+                          linear->split[s].segment, n_segments);
     }
     for (uint32_t i = 0; i < linear->n_stages; i++) {
         const SimStage *stage = &linear->stage[i];
         if (!is_amount(stage->comm_s) || !is_amount(stage->fixed.flops) ||
             !is_amount(stage->fixed.inner_bytes))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "balance: stage %u has %g s, %g FLOPs, %g inner bytes: "
-                               "expected finite numbers >= 0",
-                               i, stage->comm_s, stage->fixed.flops,
-                               stage->fixed.inner_bytes);
+            return refuse(error,
+                          "balance: stage %u has %g s, %g FLOPs, %g inner bytes: "
+                          "expected finite numbers >= 0",
+                          i, stage->comm_s, stage->fixed.flops, stage->fixed.inner_bytes);
     }
     for (uint32_t t = 0; t < linear->n_terms; t++) {
         if (!check_amounts(&linear->term[t].seconds, 1, "seconds of a term", error))

@@ -86,9 +86,8 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_parts, uint16_t *segm
         n++;
     memset(segment, 0, graph_n_ops(graph) * sizeof *segment);
     if (n_parts > n)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected at most %u segments, one a forward op, got %u", n,
-                           n_parts);
+        return refuse(error, "expected at most %u segments, one a forward op, got %u", n,
+                      n_parts);
     enum { OPS_A_PART = 16 }; /* METIS balances smaller parts badly */
     if (n_parts > n / OPS_A_PART) {
         cut_in_runs(graph, n, n_parts, segment);

@@ -57,9 +57,8 @@ ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph 
                             GError **error)
 {
     if (plan->n_devices != backend->n_ranks) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the plan is for %u devices, but there are %u ranks", plan->n_devices,
-                    backend->n_ranks);
+        refuse(error, "the plan is for %u devices, but there are %u ranks",
+               plan->n_devices, backend->n_ranks);
         return NULL;
     }
     ExecCuts *cuts = exec_cuts_new(plan, graph, error);

@@ -13,15 +13,13 @@ static bool same_operands(const Op *a, const Op *b)
 bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
 {
     if (graph_n_ops(a) != graph_n_ops(b) || graph_n_tensors(a) != graph_n_tensors(b))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s has %u ops on %u tensors, %s has %u on %u", graph_name(a),
-                           graph_n_ops(a), graph_n_tensors(a), graph_name(b),
-                           graph_n_ops(b), graph_n_tensors(b));
+        return refuse(error, "%s has %u ops on %u tensors, %s has %u on %u",
+                      graph_name(a), graph_n_ops(a), graph_n_tensors(a), graph_name(b),
+                      graph_n_ops(b), graph_n_tensors(b));
     for (OpId id = 0; id < graph_n_ops(a); id++) {
         const Op *x = graph_get_op(a, id), *y = graph_get_op(b, id);
         if (x->kind != y->kind || strcmp(x->name, y->name) != 0 || !same_operands(x, y))
-            return kilter_fail(error, KILTER_ERROR_INPUT, "op %s is not op %s", x->name,
-                               y->name);
+            return refuse(error, "op %s is not op %s", x->name, y->name);
     }
     return true;
 }
@@ -33,8 +31,8 @@ bool exec_is_small(const Graph *graph, GError **error)
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         elements += (double)tensor_elements(graph_tensor(graph, t));
     return elements <= most ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s cannot be shrunk, and has %.3g elements in all tensors: "
-                       "expected at most %.3g to run it in float64",
-                       graph_name(graph), elements, most);
+           refuse(error,
+                  "%s cannot be shrunk, and has %.3g elements in all tensors: expected "
+                  "at most %.3g to run it in float64",
+                  graph_name(graph), elements, most);
 }

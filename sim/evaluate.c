@@ -168,9 +168,8 @@ bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *vie
                     GError **error)
 {
     if (plan->n_devices != view->n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the plan is for %u devices, the cluster has %u",
-                           plan->n_devices, view->n_devices);
+        return refuse(error, "the plan is for %u devices, the cluster has %u",
+                      plan->n_devices, view->n_devices);
     if (!plan_check_groups(plan, error))
         return false;
     return program_check(plan->program, graph, error);
@@ -266,23 +265,22 @@ static bool check_takes(const char *fidelity, const Plan *plan, const SimOptions
     g_autofree char *lanes = fidelity_list(FIDELITY_LANES),
                     *groups = fidelity_list(FIDELITY_GROUPS);
     if (*options->layer_times && !fidelity_can(fidelity, FIDELITY_LANES))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'layer_times': expected fidelity %s, got %s", lanes,
-                           fidelity);
+        return refuse(error, "option 'layer_times': expected fidelity %s, got %s", lanes,
+                      fidelity);
     return fidelity_can(fidelity, FIDELITY_GROUPS) || program_is_spmd(plan->program) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "the %s fidelity is for programs of one group and one microbatch; "
-                       "expected %s",
-                       fidelity, groups);
+           refuse(error,
+                  "the %s fidelity is for programs of one group and one microbatch; "
+                  "expected %s",
+                  fidelity, groups);
 }
 
 bool sim_check_steps(const Plan *plan, GError **error)
 {
     return plan->strategy.sync_every < 2 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected a plan with sync_every=1 here, got one whose replicas "
-                       "exchange every %u steps",
-                       plan->strategy.sync_every);
+           refuse(error,
+                  "expected a plan with sync_every=1 here, got one whose replicas "
+                  "exchange every %u steps",
+                  plan->strategy.sync_every);
 }
 
 /* Runs one step. */

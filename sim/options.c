@@ -14,8 +14,7 @@ bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GErro
         Traffic traffic;
         Algorithm named;
         if (!colon)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected KIND:NAME, got '%.60s'", *pair);
+            return refuse(error, "expected KIND:NAME, got '%.60s'", *pair);
         *colon = '\0';
         if (!traffic_find(*pair, &traffic, error) ||
             !algorithm_find(colon + 1, &named, error) ||

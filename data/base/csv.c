@@ -29,8 +29,8 @@ bool csv_fail(const Csv *csv, const char *column, GError **error, const char *fo
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
     va_end(args);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %s%s%s", csv->file, csv->line,
-                       column ? column : "", column ? ": " : "", reason);
+    return refuse(error, "%s:%u: %s%s%s", csv->file, csv->line, column ? column : "",
+                  column ? ": " : "", reason);
 }
 
 /* --- lines --- */
@@ -103,8 +103,8 @@ static bool read_header(Csv *csv, GError **error)
 {
     const char *line = next_line(csv);
     if (!line)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a first line that names the columns", csv->file);
+        return refuse(error, "%s: expected a first line that names the columns",
+                      csv->file);
     csv->column = split(csv, line, error);
     if (!csv->column)
         return false;
@@ -128,7 +128,7 @@ static Csv *open_text(const char *file, char *text, size_t length, GError **erro
                          "\xef\xbb\xbf")) /* spreadsheets put a byte order mark there */
         csv->rest += 3;
     if (strlen(text) != length) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);
+        refuse(error, "%s: expected a text", file);
         return NULL;
     }
     return read_header(csv, error) ? g_steal_pointer(&csv) : NULL;

@@ -37,15 +37,29 @@ static char *one_line(const char *text)
     return line;
 }
 
+static void error_set(GError **error, KilterError code, const char *format, va_list args)
+{
+    g_autofree char *text = g_strdup_vprintf(format, args);
+    g_autofree char *line = one_line(text);
+    error_shorten(line);
+    g_set_error_literal(error, KILTER_ERROR, code, line);
+}
+
 bool kilter_fail(GError **error, KilterError code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
+    error_set(error, code, format, args);
     va_end(args);
-    g_autofree char *line = one_line(text);
-    error_shorten(line);
-    g_set_error_literal(error, KILTER_ERROR, code, line);
+    return false;
+}
+
+bool refuse(GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    error_set(error, KILTER_ERROR_INPUT, format, args);
+    va_end(args);
     return false;
 }
 

@@ -19,6 +19,8 @@ GQuark kilter_error_quark(void);
 /* Sets *error in our domain; always returns false, so `return kilter_fail(...)` reads well. */
 bool kilter_fail(GError **error, KilterError code, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+/* The same for bad usage or bad input, by far the most frequent reason. */
+bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Puts a text before the message of *error (NULL, or unset: nothing). As the message, it becomes
  * one line of valid UTF-8. */

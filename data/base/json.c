@@ -60,8 +60,7 @@ json_t *json_read_file(const char *file, const char *what, GError **error)
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     if (!root) {
         g_autofree char *valid = g_utf8_make_valid(wrong.text, -1);
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a %s in JSON: %s", file,
-                    wrong.line, what, valid);
+        refuse(error, "%s:%d: expected a %s in JSON: %s", file, wrong.line, what, valid);
     }
     return root;
 }
@@ -191,8 +190,7 @@ bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
     va_end(args);
     g_autofree char *item =
         at->item ? g_strdup_printf("%s[%zu].", at->list, at->index) : g_strdup("");
-    return kilter_fail(at->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", at->file, item, key,
-                       reason);
+    return refuse(at->error, "%s: %s%s: %s", at->file, item, key, reason);
 }
 
 bool json_known(const JsonPlace *at, const json_t *object, const char *const *known)

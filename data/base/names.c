@@ -130,8 +130,7 @@ bool names_find(const char *what, const char *name, const char *const *known,
         if (strcmp(known[*index], name) == 0)
             return true;
     g_autofree char *expected = names_expected(name, known);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "unknown %s '%.60s'; %s", what, name,
-                       expected);
+    return refuse(error, "unknown %s '%.60s'; %s", what, name, expected);
 }
 
 /* --- specs --- */
@@ -173,13 +172,11 @@ bool spec_check_once(const Spec *spec, const char *many, GError **error)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t i = 0; i < spec->n; i++)
         if (!*spec->key[i])
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "expected key=value after each colon and comma, got nothing");
+            return refuse(error,
+                          "expected key=value after each colon and comma, got nothing");
         else if (!g_hash_table_add(seen, spec->key[i]) &&
                  !(many && g_str_has_prefix(spec->key[i], many)))
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%.60s: given twice",
-                               spec->key[i]);
+            return refuse(error, "%.60s: given twice", spec->key[i]);
     return true;
 }
 

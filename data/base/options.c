@@ -45,8 +45,7 @@ static bool read_choice(const Option *option, const char *text, uint32_t *choice
         }
     g_autofree char *list = g_strjoinv(", ", known);
     g_autofree char *hint = names_hint(text, (const char *const *)known);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "expected one of %s, got '%s'%s", list,
-                       text, hint);
+    return refuse(error, "expected one of %s, got '%s'%s", list, text, hint);
 }
 
 static bool read_count(const Option *option, const char *text, uint32_t *count,
@@ -55,9 +54,8 @@ static bool read_count(const Option *option, const char *text, uint32_t *count,
     guint64 number;
     if (!g_ascii_string_to_unsigned(text, 10, (guint64)option->least,
                                     (guint64)option->most, &number, NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected an integer from %.0f to %.0f, got '%s'",
-                           option->least, option->most, text);
+        return refuse(error, "expected an integer from %.0f to %.0f, got '%s'",
+                      option->least, option->most, text);
     *count = (uint32_t)number;
     return true;
 }
@@ -66,9 +64,8 @@ static bool read_number(const Option *option, const char *text, double *number,
                         GError **error)
 {
     return number_read(text, option->least, option->most, number) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected a number from %.10g to %.10g%s, got '%s'", option->least,
-                       option->most, number_gap(text), text);
+           refuse(error, "expected a number from %.10g to %.10g%s, got '%s'",
+                  option->least, option->most, number_gap(text), text);
 }
 
 static bool read_quantity(const char *text, Quantity quantity, double *value,
@@ -88,8 +85,7 @@ static bool read_bytes(const char *text, uint64_t *bytes, GError **error)
         return false;
     /* The largest number that JSON and a double hold exactly. */
     if (value > 0x1p53)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected at most 2^53 bytes, got '%s'", text);
+        return refuse(error, "expected at most 2^53 bytes, got '%s'", text);
     *bytes = (uint64_t)value;
     return true;
 }

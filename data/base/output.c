@@ -58,23 +58,18 @@ bool output_check(const char *file, GError **error)
 {
     g_assert(file);
     if (g_file_test(file, G_FILE_TEST_IS_DIR))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: it is a folder",
-                           file);
+        return refuse(error, "cannot write %s: it is a folder", file);
     if (is_stream(file))
         return descriptor_of(file) >= 0 || access(file, W_OK) == 0 ||
-               kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: %s", file,
-                           g_strerror(errno));
+               refuse(error, "cannot write %s: %s", file, g_strerror(errno));
     g_autofree char *end = follow(file);
     if (!end)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cannot write %s: too many symbolic links", file);
+        return refuse(error, "cannot write %s: too many symbolic links", file);
     g_autofree char *folder = g_path_get_dirname(end);
     if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot write %s: no folder %s",
-                           file, folder);
+        return refuse(error, "cannot write %s: no folder %s", file, folder);
     if (access(folder, W_OK) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cannot write %s: the folder is not writable", file);
+        return refuse(error, "cannot write %s: the folder is not writable", file);
     return true;
 }
 
@@ -129,8 +124,7 @@ bool output_write(const char *file, const char *text, gssize length, GError **er
     g_autofree char *end = follow(file);
     g_autoptr(GError) trouble = NULL;
     if (!end)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cannot write %s: too many symbolic links", file);
+        return refuse(error, "cannot write %s: too many symbolic links", file);
     return g_file_set_contents(end, text, (gssize)n, &trouble) ||
            kilter_fail(error, KILTER_ERROR_FAILED, "cannot write %s: %s", file,
                        trouble->message);

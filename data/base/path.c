@@ -90,8 +90,7 @@ char *path_bundled(const char *relative, GError **error)
 {
     char *path = path_find(relative);
     if (!path)
-        kilter_fail(error, KILTER_ERROR_INPUT, "expected %s on the search path",
-                    relative);
+        refuse(error, "expected %s on the search path", relative);
     return path;
 }
 

@@ -10,15 +10,15 @@ GInputStream *stream_open(const char *path, GError **error)
     g_autoptr(GInputStream) stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
     unsigned char magic[2] = {0};
     if (!stream) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", path,
-                    g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
-                        ? "no such file"
-                        : failure->message);
+        refuse(error, "%s: %s", path,
+               g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
+                   ? "no such file"
+                   : failure->message);
         return NULL;
     }
     const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);
     if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", path, failure->message);
+        refuse(error, "%s: %s", path, failure->message);
         return NULL;
     }
     if (n != 2 || magic[0] != 0x1f || magic[1] != 0x8b)
@@ -54,8 +54,7 @@ char *stream_unpack(const char *file, const char *bytes, gsize *size, gsize most
         g_byte_array_append(out, block, (guint)MAX(n, 0));
     }
     if (n < 0 || out->len > most) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected a whole gzip file of at most %zu bytes", file, most);
+        refuse(error, "%s: expected a whole gzip file of at most %zu bytes", file, most);
         return NULL;
     }
     *size = out->len;

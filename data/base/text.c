@@ -22,9 +22,8 @@ static bool check(const char *name, const char *text, gsize length, GError **err
         return true;
     for (const char *at = text; at < end; at++)
         line += *at == '\n';
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s:%u: expected text in UTF-8, got the byte 0x%02x", name, line,
-                       (unsigned char)*end);
+    return refuse(error, "%s:%u: expected text in UTF-8, got the byte 0x%02x", name, line,
+                  (unsigned char)*end);
 }
 
 /* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, errno says
@@ -51,12 +50,11 @@ static bool ends(int fd, const char *file, GError **error)
 {
     struct stat status;
     if (fd < 0 || fstat(fd, &status) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", file,
-                           errno == ENOENT ? "no such file" : g_strerror(errno));
+        return refuse(error, "%s: %s", file,
+                      errno == ENOENT ? "no such file" : g_strerror(errno));
     return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) ||
            S_ISSOCK(status.st_mode) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file or a pipe",
-                       file);
+           refuse(error, "%s: expected a regular file or a pipe", file);
 }
 
 char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error)
@@ -69,11 +67,9 @@ char *file_read(const char *file, gsize most_bytes, gsize *length, GError **erro
     if (fd >= 0)
         close(fd);
     if (good && !bytes)
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot read %s: %s", file,
-                    g_strerror(wrong));
+        refuse(error, "cannot read %s: %s", file, g_strerror(wrong));
     else if (good && bytes->len > most_bytes)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected at most %zu bytes, got more",
-                    file, most_bytes);
+        refuse(error, "%s: expected at most %zu bytes, got more", file, most_bytes);
     else if (good) {
         *length = bytes->len;
         return g_string_free(g_steal_pointer(&bytes), FALSE);
@@ -88,7 +84,7 @@ char *text_read(const char *file, GError **error)
      * identity. */
     if (g_file_test(file, G_FILE_TEST_EXISTS) &&
         !g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a regular file", file);
+        refuse(error, "%s: expected a regular file", file);
         return NULL;
     }
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);

@@ -129,8 +129,7 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
     double result = unit ? number * unit->times / unit->per : INFINITY;
     if (!isfinite(result) || !number_in(result, 0, result) ||
         (quantity == QUANTITY_BYTES && result > MOST_BYTES))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s, got '%.60s'",
-                           EXPECTED[quantity], text);
+        return refuse(error, "expected %s, got '%.60s'", EXPECTED[quantity], text);
     *value = result;
     return true;
 }

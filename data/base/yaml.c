@@ -300,7 +300,7 @@ static bool fail_keys(const Yaml *yaml, const char *text, size_t length, GError 
     }
     g_free(faults.meant);
     if (faults.n > 1)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", messages->str);
+        refuse(error, "%s", messages->str);
     return faults.n > 1;
 }
 
@@ -398,8 +398,8 @@ bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *fo
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %.200s%s%s", yaml->file,
-                       yaml_lines_at(yaml->lines, key), key, *key ? ": " : "", text);
+    return refuse(error, "%s:%u: %.200s%s%s", yaml->file, yaml_lines_at(yaml->lines, key),
+                  key, *key ? ": " : "", text);
 }
 
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,

@@ -67,15 +67,14 @@ json_t *yaml_to_json(const char *file, const char *text, gsize length, GError **
         return NULL;
     yaml_lines_free(lines);
     if (!libyaml_read(text, length, &document)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: not valid YAML", file);
+        refuse(error, "%s: not valid YAML", file);
         return NULL;
     }
     json_t *json =
         yaml_document_get_root_node(&document) ? node_json(&document, 1, 0) : NULL;
     yaml_document_delete(&document);
     if (!json)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected mappings, lists and texts, at most %d deep", file,
-                    YAML_MOST_DEPTH);
+        refuse(error, "%s: expected mappings, lists and texts, at most %d deep", file,
+               YAML_MOST_DEPTH);
     return json;
 }

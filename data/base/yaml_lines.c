@@ -38,7 +38,7 @@ static uint32_t line_of(yaml_mark_t mark)
 static bool fail_at(const YamlLines *lines, uint32_t line, GError **error,
                     const char *what)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: %s", lines->file, line, what);
+    return refuse(error, "%s:%u: %s", lines->file, line, what);
 }
 
 /* Reads a key of the innermost mapping, which names the value that follows. */
@@ -51,9 +51,8 @@ static bool read_key(YamlLines *lines, const char *name, uint32_t line, GError *
         *level->path ? g_strdup_printf("%s.%s", level->path, name) : g_strdup(name);
     uint32_t first = GPOINTER_TO_UINT(g_hash_table_lookup(lines->line, level->key));
     if (first)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s:%u: %.200s: given twice; the first is in line %u",
-                           lines->file, line, level->key, first);
+        return refuse(error, "%s:%u: %.200s: given twice; the first is in line %u",
+                      lines->file, line, level->key, first);
     g_hash_table_insert(lines->line, g_strdup(level->key), GUINT_TO_POINTER(line));
     return true;
 }

@@ -92,9 +92,8 @@ static char *content(const Zip *zip, const Member *member, gsize most, gsize *le
                        number(zip, member->at + 28, 2);
     if (number(zip, member->at, 4) != HEADER || at > zip->size || member->packed ||
         member->size > MIN(most, zip->size - at)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected its graph whole, not packed, of at most %zu bytes",
-                    zip->path, most);
+        refuse(error, "%s: expected its graph whole, not packed, of at most %zu bytes",
+               zip->path, most);
         return NULL;
     }
     *length = member->size;
@@ -110,7 +109,7 @@ char *zip_member(const char *path, bool (*is_wanted)(const char *name), gsize mo
     g_autoptr(GError) failure = NULL;
     g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, &failure);
     if (!file) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        refuse(error, "%s", failure->message);
         return NULL;
     }
     const Zip zip = {path, (const guint8 *)g_mapped_file_get_contents(file),
@@ -118,7 +117,6 @@ char *zip_member(const char *path, bool (*is_wanted)(const char *name), gsize mo
     Member member;
     if (find_member(&zip, is_wanted, &member))
         return content(&zip, &member, most, length, error);
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "%s: expected an archive of torch.export with its graph as JSON", path);
+    refuse(error, "%s: expected an archive of torch.export with its graph as JSON", path);
     return NULL;
 }

@@ -125,14 +125,12 @@ static bool scale_type(Cluster *cluster, const char *name, const char *what,
         else if (strcmp(what, "memory") == 0)
             type->memory_bytes = (uint64_t)llround((double)type->memory_bytes * factor);
         else
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "expected rate, bandwidth or memory behind '%s.', got '%s'", pattern,
-                what);
+            return refuse(error,
+                          "expected rate, bandwidth or memory behind '%s.', got '%s'",
+                          pattern, what);
     }
     return any ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has no device type '%s'",
-                       cluster->name, pattern);
+           refuse(error, "cluster %s has no device type '%s'", cluster->name, pattern);
 }
 
 static bool scale(Cluster *cluster, const char *text, GError **error)
@@ -141,10 +139,10 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
     double factor = 0;
     if (!equals || equals == text ||
         !number_read(equals + 1, LEAST_FACTOR, MOST_FACTOR, &factor))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected WHAT=FACTOR, a factor from %g to %g, such as "
-                           "network=2 or h100.rate=1.1, got '%s'",
-                           LEAST_FACTOR, MOST_FACTOR, text);
+        return refuse(error,
+                      "expected WHAT=FACTOR, a factor from %g to %g, such as network=2 "
+                      "or h100.rate=1.1, got '%s'",
+                      LEAST_FACTOR, MOST_FACTOR, text);
     g_autofree char *what = g_strndup(text, (gsize)(equals - text));
     char *dot = strrchr(what, '.');
     if (dot) {
@@ -162,10 +160,10 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
                 m->across.bandwidth *= factor;
         scale_curves(cluster, false, factor, 1);
     } else {
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected network, latency, inner or DEVICE.rate, "
-                           ".bandwidth, .memory, got '%s'",
-                           what);
+        return refuse(error,
+                      "expected network, latency, inner or DEVICE.rate, .bandwidth, "
+                      ".memory, got '%s'",
+                      what);
     }
     return true;
 }
@@ -205,8 +203,7 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
     const uint32_t gpus = cluster_gpus(cluster);
     g_autofree bool *keep = g_new(bool, gpus);
     if (!*names)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected names of machines or device types, got ''");
+        return refuse(error, "expected names of machines or device types, got ''");
     for (uint32_t i = 0; i < gpus; i++)
         keep[i] = !chosen;
     for (char **name = names; *name; name++) {
@@ -215,9 +212,8 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
         if (!mark(cluster, *name, chosen, keep) &&
             !((alias = type_of_alias(cluster, *name)) &&
               mark(cluster, alias, chosen, keep)))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "cluster %s has no machine or device type '%s'",
-                               cluster->name, *name);
+            return refuse(error, "cluster %s has no machine or device type '%s'",
+                          cluster->name, *name);
     }
     if (!cluster_keep_gpus(cluster, keep, error))
         return false;
@@ -295,13 +291,12 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
         alike = find_alike(cluster, name, gpus > 1);
     }
     if (!alike && has_type(cluster, name))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "cluster %s has no machine%s of device type '%s' to add another%s; a cluster "
-            "file can state it: {type: %s, gpus: %u, inner: {latency: ..., bandwidth: "
-            "...}}",
-            cluster->name, gpus > 1 ? " of several GPUs" : "", name,
-            gpus > 1 ? " with its link between them" : "", name, gpus);
+        return refuse(error,
+                      "cluster %s has no machine%s of device type '%s' to add another%s; "
+                      "a cluster file can state it: {type: %s, gpus: %u, inner: "
+                      "{latency: ..., bandwidth: ...}}",
+                      cluster->name, gpus > 1 ? " of several GPUs" : "", name,
+                      gpus > 1 ? " with its link between them" : "", name, gpus);
     *machine =
         alike ? copy_of(alike, gpus) : machine_of_sheet(cluster, sheets, sheet, gpus);
     if (!alike && cluster->wired)
@@ -317,17 +312,15 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     const guint64 gpus = last_x ? g_ascii_strtoull(last_x + 1, &end, 10) : 0;
     if (!last_x || !*name || end == last_x + 1 || end[strspn(end, " ")] || gpus < 1 ||
         gpus > MOST_GPUS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected DEVICE x GPUS, 1 to %d of them, such as 'h100 x 8', "
-                           "got '%s'",
-                           MOST_GPUS, text);
+        return refuse(
+            error,
+            "expected DEVICE x GPUS, 1 to %d of them, such as 'h100 x 8', got '%s'",
+            MOST_GPUS, text);
     if (cluster->n_machines == MOST_MACHINES)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has %d machines",
-                           cluster->name, MOST_MACHINES);
+        return refuse(error, "cluster %s has %d machines", cluster->name, MOST_MACHINES);
     if (cluster->network && cluster->network->kind == NETWORK_LINKS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cluster %s names its links, and none for another machine",
-                           cluster->name);
+        return refuse(error, "cluster %s names its links, and none for another machine",
+                      cluster->name);
     Machine machine = {0};
     if (!make_machine(cluster, name, (uint32_t)gpus, &machine, error))
         return false;

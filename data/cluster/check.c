@@ -13,9 +13,8 @@ static bool check_name(const char *what, const char *name, size_t most, GError *
 {
     const size_t length = strlen(name);
     return (length > 0 && length <= most) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: expected a name of 1 to %zu bytes, got %zu: '%.60s'", what,
-                       most, length, name);
+           refuse(error, "%s: expected a name of 1 to %zu bytes, got %zu: '%.60s'", what,
+                  most, length, name);
 }
 
 /* --- device types --- */
@@ -24,9 +23,8 @@ static bool check_rates(const char *what, const double *rates, GError **error)
 {
     for (Numbers n = 0; n < NUMBERS; n++)
         if (rates[n] != 0 && !(rates[n] >= SMALLEST && rates[n] <= LARGEST))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: %s: expected a rate from %g to %g FLOP/s, got %g",
-                               what, numbers_name(n), SMALLEST, LARGEST, rates[n]);
+            return refuse(error, "%s: %s: expected a rate from %g to %g FLOP/s, got %g",
+                          what, numbers_name(n), SMALLEST, LARGEST, rates[n]);
     return true;
 }
 
@@ -52,10 +50,9 @@ static bool check_types(const Cluster *cluster, GError **error)
         fitted += device_type_is_fitted(&cluster->type[t]);
     }
     return fitted <= CLUSTER_MAX_FITTED ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected at most %d device types with ops or rates of formats, "
-                       "got %u",
-                       CLUSTER_MAX_FITTED, fitted);
+           refuse(error,
+                  "expected at most %d device types with ops or rates of formats, got %u",
+                  CLUSTER_MAX_FITTED, fitted);
 }
 
 /* --- machines --- */
@@ -91,21 +88,20 @@ static bool check_machines(const Cluster *cluster, GError **error)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     uint64_t gpus = 0;
     if (cluster->n_machines == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "no machine is left");
+        return refuse(error, "no machine is left");
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
         const Machine *machine = &cluster->machine[i];
         if (!check_machine(machine, error))
             return false;
         if (!g_hash_table_add(seen, machine->name))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "machine %.60s: expected a name of its own",
-                               machine->name);
+            return refuse(error, "machine %.60s: expected a name of its own",
+                          machine->name);
         gpus += machine->gpus;
     }
     return gpus <= GPUS_MAX ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected at most %d GPUs in the cluster, got %" G_GUINT64_FORMAT,
-                       GPUS_MAX, (guint64)gpus);
+           refuse(error,
+                  "expected at most %d GPUs in the cluster, got %" G_GUINT64_FORMAT,
+                  GPUS_MAX, (guint64)gpus);
 }
 
 /* --- between machines --- */
@@ -120,10 +116,10 @@ static bool check_collectives(const Cluster *cluster, GError **error)
     if (cluster->n_machines == 1)
         return true;
     if (!(cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth > 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "no network between its %u machines: expected a NIC for each "
-                           "machine in the cluster's file, as in nic: ib-ndr",
-                           cluster->n_machines);
+        return refuse(error,
+                      "no network between its %u machines: expected a NIC for each "
+                      "machine in the cluster's file, as in nic: ib-ndr",
+                      cluster->n_machines);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         const char *name = collective_name((Collective)kind);
         const CollectivePieces *pieces = &cluster->pieces[kind];
@@ -182,26 +178,24 @@ static bool check_regions(const Cluster *cluster, GError **error)
     if (!any)
         return true;
     if ((!cluster->wired && cluster->n_machines > 1) || cluster->network)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "regions: expected machines with NICs, and neither collectives "
-            "nor topology");
+        return refuse(
+            error,
+            "regions: expected machines with NICs, and neither collectives nor topology");
     for (uint32_t i = 0; i < cluster->n_region_links; i++) {
         const RegionLink *link = &cluster->region_link[i];
         g_autofree char *what = g_strdup_printf("regions[%u]", i);
         if (strcmp(link->from, link->to) == 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: expected two regions, got '%.60s' twice", what,
-                               link->from);
+            return refuse(error, "%s: expected two regions, got '%.60s' twice", what,
+                          link->from);
         if (!check_line(what, &link->link, error))
             return false;
     }
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         if (!cluster->machine[i].region)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "machine %.60s: region: missing; expected one, as the "
-                               "cluster has regions",
-                               cluster->machine[i].name);
+            return refuse(error,
+                          "machine %.60s: region: missing; expected one, as the cluster "
+                          "has regions",
+                          cluster->machine[i].name);
     return regions_are_joined(cluster, error);
 }
 
@@ -214,19 +208,18 @@ static bool check_domains(const Cluster *cluster, GError **error)
             continue;
         if (cluster->network || !cluster->wired)
             return cluster->n_machines == 1 ||
-                   kilter_fail(error, KILTER_ERROR_INPUT,
-                               "machine %.60s: domain: expected machines with NICs, and "
-                               "neither collectives nor topology",
-                               machine->name);
+                   refuse(error,
+                          "machine %.60s: domain: expected machines with NICs, and "
+                          "neither collectives nor topology",
+                          machine->name);
         if (machine->peers || !isfinite(machine->inner.bandwidth) ||
             machine->inner.bandwidth != first->inner.bandwidth ||
             machine->inner.latency_s != first->inner.latency_s ||
             g_strcmp0(machine->region, first->region) != 0)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "machine %.60s: domain %.60s: expected one inner link, of a "
-                "switch, for all its machines, in one region",
-                machine->name, machine->domain);
+            return refuse(error,
+                          "machine %.60s: domain %.60s: expected one inner link, of a "
+                          "switch, for all its machines, in one region",
+                          machine->name, machine->domain);
     }
     return true;
 }

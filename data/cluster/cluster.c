@@ -79,10 +79,10 @@ bool granularity_check(const Cluster *cluster, Granularity granularity, GError *
     if (!mixed)
         return true;
     g_autofree char *types = machine_types(cluster, mixed);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "machine %s of cluster %s has unlike GPUs (%s), so it is not one "
-                       "device: expected granularity gpu",
-                       mixed->name, cluster->name, types);
+    return refuse(error,
+                  "machine %s of cluster %s has unlike GPUs (%s), so it is not one "
+                  "device: expected granularity gpu",
+                  mixed->name, cluster->name, types);
 }
 
 const char *granularity_name(Granularity granularity)
@@ -111,11 +111,10 @@ bool stretch_parse(const char *text, uint32_t n, uint32_t *device, double *facto
     const bool has_device = end != text && *end == '=';
     const char *value = has_device ? end + 1 : text;
     if (!has_device || number >= n || !number_read(value, 1, CLUSTER_MAX_STRETCH, factor))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
-            "from 1 to %d, got '%s'",
-            n, CLUSTER_MAX_STRETCH, text);
+        return refuse(error,
+                      "--slowdown: expected RANK=FACTOR, a rank below %u and a factor "
+                      "from 1 to %d, got '%s'",
+                      n, CLUSTER_MAX_STRETCH, text);
     *device = (uint32_t)number;
     return true;
 }
@@ -132,10 +131,10 @@ bool cluster_stretch(Cluster *cluster, Granularity granularity, const char *text
     for (; device >= (whole ? 1 : cluster->machine[machine].gpus); machine++)
         device -= whole ? 1 : cluster->machine[machine].gpus;
     if (!whole && cluster->machine[machine].gpus > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--slowdown: '%s' is one of several GPUs of machine %s, "
-                           "expected a machine",
-                           text, cluster->machine[machine].name);
+        return refuse(
+            error,
+            "--slowdown: '%s' is one of several GPUs of machine %s, expected a machine",
+            text, cluster->machine[machine].name);
     cluster->machine[machine].stretch = factor;
     return true;
 }
@@ -189,12 +188,12 @@ bool cluster_check_precision(const Cluster *cluster, Precision precision, GError
             for (uint32_t i = 0; i < G_N_ELEMENTS(needed); i++)
                 if (machine_gpus_of(&cluster->machine[m], t) > 0 &&
                     device_type_rate(&cluster->type[t], needed[i]) == 0)
-                    return kilter_fail(
-                        error, KILTER_ERROR_INPUT,
-                        "precision=%s: cluster %s has no rate of %s numbers for "
-                        "device type %s (rates.%s)",
-                        precision_name(precision), cluster->name, numbers_name(needed[i]),
-                        cluster->type[t].name, numbers_name(needed[i]));
+                    return refuse(error,
+                                  "precision=%s: cluster %s has no rate of %s numbers "
+                                  "for device type %s (rates.%s)",
+                                  precision_name(precision), cluster->name,
+                                  numbers_name(needed[i]), cluster->type[t].name,
+                                  numbers_name(needed[i]));
     return true;
 }
 

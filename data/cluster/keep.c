@@ -84,8 +84,7 @@ bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         n += keep[i];
     if (n == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cluster %s has no machine left",
-                           cluster->name);
+        return refuse(error, "cluster %s has no machine left", cluster->name);
     n = 0;
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         if (keep[i])
@@ -137,10 +136,10 @@ static bool cut_machine(const Cluster *cluster, Machine *machine, const bool *ke
     g_autofree MachinePart *part = g_new(MachinePart, left);
     uint32_t n = 0;
     if (names_gpus(cluster, machine))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "cluster %s names links of the GPUs of machine %s: expected "
-                           "the machine as a whole",
-                           cluster->name, machine->name);
+        return refuse(error,
+                      "cluster %s names links of the GPUs of machine %s: expected the "
+                      "machine as a whole",
+                      cluster->name, machine->name);
     cut_peers(machine, keep);
     for (uint32_t g = 0; g < machine->gpus; g++)
         if (keep[g])

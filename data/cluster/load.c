@@ -32,11 +32,10 @@ Cluster *cluster_load(const char *name, GError **error)
     g_auto(GStrv) known = path_list("clusters", ".yaml");
     if (!*known) {
         g_autofree char *searched = path_searched();
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "no bundled data found: no clusters/ in %s; KILTER_PATH names further "
-            "folders",
-            searched);
+        refuse(error,
+               "no bundled data found: no clusters/ in %s; KILTER_PATH names further "
+               "folders",
+               searched);
         return NULL;
     }
     g_autofree char *expected =
@@ -44,6 +43,6 @@ Cluster *cluster_load(const char *name, GError **error)
                     "expected the path of a YAML file, machines such as "
                     "4x8xh100-sxm@ib-ndr, a network such as star:hosts=8, or a name "
                     "that kilter clusters lists");
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown cluster '%s'; %s", name, expected);
+    refuse(error, "unknown cluster '%s'; %s", name, expected);
     return NULL;
 }

@@ -41,17 +41,17 @@ bool cluster_view_check_times(const ClusterView *view, const Graph *graph, GErro
         if (id == GRAPH_NONE)
             continue;
         g_autofree char *types = measured_types(graph_op_times(graph, id));
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: op %s has no times on device type %s of cluster %s; it "
-                           "was measured on %s",
-                           graph_name(graph), graph_get_op(graph, id)->name,
-                           device->type_name, view->cluster->name, types);
+        return refuse(error,
+                      "%s: op %s has no times on device type %s of cluster %s; it was "
+                      "measured on %s",
+                      graph_name(graph), graph_get_op(graph, id)->name, device->type_name,
+                      view->cluster->name, types);
     }
     return view->cluster->n_types <= CLUSTER_MAX_FITTED ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s has measured times: expected a cluster of at most %d device "
-                       "types, got %u",
-                       graph_name(graph), CLUSTER_MAX_FITTED, view->cluster->n_types);
+           refuse(error,
+                  "%s has measured times: expected a cluster of at most %d device types, "
+                  "got %u",
+                  graph_name(graph), CLUSTER_MAX_FITTED, view->cluster->n_types);
 }
 
 static ClusterView *view_copy(const ClusterView *view)

@@ -128,9 +128,8 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
         g_autofree char *least = member_text(&member[i], low),
                         *most = member_text(&member[i], high),
                         *got = member_text(&member[i], number);
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: %s: expected a value from %s to %s, got %s", what,
-                           member[i].key, least, most, got);
+        return refuse(error, "%s: %s: expected a value from %s to %s, got %s", what,
+                      member[i].key, least, most, got);
     }
     return true;
 }

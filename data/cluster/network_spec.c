@@ -82,9 +82,8 @@ static bool assign_count(HostSpec *spec, size_t key, const char *text, GError **
     guint64 number;
     if (!g_ascii_string_to_unsigned(text, 10, (guint64)KEY[key].low,
                                     (guint64)KEY[key].high, &number, NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a whole number from %.0f to %.0f, got '%.60s'",
-                           KEY[key].low, KEY[key].high, text);
+        return refuse(error, "expected a whole number from %.0f to %.0f, got '%.60s'",
+                      KEY[key].low, KEY[key].high, text);
     *(uint32_t *)(void *)((char *)spec + KEY[key].offset) = (uint32_t)number;
     return true;
 }
@@ -96,17 +95,15 @@ static bool assign(HostSpec *spec, size_t key, const char *text, GError **error)
     double value;
     if (KEY[key].type == KEY_FACTOR) {
         if (!number_read(text, KEY[key].low, KEY[key].high, &value))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected a number from %g to %g, got '%.60s'",
-                               KEY[key].low, KEY[key].high, text);
+            return refuse(error, "expected a number from %g to %g, got '%.60s'",
+                          KEY[key].low, KEY[key].high, text);
     } else {
         if (!units_parse(text, KEY[key].quantity, &value, error))
             return false;
         if (!(value >= KEY[key].low && value <= KEY[key].high)) {
             g_autofree char *low = units_format(KEY[key].low, KEY[key].quantity);
             g_autofree char *high = units_format(KEY[key].high, KEY[key].quantity);
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected %s to %s, got '%.60s'", low, high, text);
+            return refuse(error, "expected %s to %s, got '%.60s'", low, high, text);
         }
     }
     *(double *)(void *)((char *)spec + KEY[key].offset) = value;
@@ -134,8 +131,7 @@ static bool set_key(HostSpec *spec, const char *name, const char *value, GError 
     while (KEY[key].name != known[index])
         key++;
     if (!value)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected KEY=VALUE, got '%.60s'",
-                           name);
+        return refuse(error, "expected KEY=VALUE, got '%.60s'", name);
     if (assign(spec, key, value, error))
         return true;
     kilter_prefix(error, "%s: ", name);
@@ -150,9 +146,8 @@ static bool parse(const char *text, HostSpec *spec, GError **error)
         return false;
     spec->network.kind = network_kind_find(parts->word);
     if (spec->network.kind == NETWORK_LINKS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected star, tree, rail or dragonfly, got '%.60s'",
-                           parts->word);
+        return refuse(error, "expected star, tree, rail or dragonfly, got '%.60s'",
+                      parts->word);
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
         if (KEY[key].text && !assign(spec, key, KEY[key].text, error))
             return false;
@@ -176,8 +171,7 @@ NetworkSpec *network_spec_parse(const char *text, GError **error)
     if (!host_spec_parse(text, &spec, error))
         return NULL;
     if (spec.hosts) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "'%.200s': hosts: not expected, the machines are listed", text);
+        refuse(error, "'%.200s': hosts: not expected, the machines are listed", text);
         return NULL;
     }
     return g_memdup2(&spec.network, sizeof spec.network);
@@ -244,15 +238,13 @@ bool network_spec_check(const NetworkSpec *spec, uint32_t n_machines, GError **e
     if (spec->kind == NETWORK_DRAGONFLY) {
         double groups = network_groups(spec, n_machines);
         if (groups - 1 > (double)spec->group * spec->global)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "dragonfly: %u machines make %.0f groups, but a group has "
-                               "links to %.0f others; expected a larger leaf, group or "
-                               "global",
-                               n_machines, groups, (double)spec->group * spec->global);
+            return refuse(error,
+                          "dragonfly: %u machines make %.0f groups, but a group has "
+                          "links to %.0f others; expected a larger leaf, group or global",
+                          n_machines, groups, (double)spec->group * spec->global);
         cables += groups * spec->group * spec->group / 2 + groups * groups / 2;
     }
     if (cables > CABLES_MAX)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a network of at most %d links", CABLES_MAX);
+        return refuse(error, "expected a network of at most %d links", CABLES_MAX);
     return true;
 }

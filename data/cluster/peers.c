@@ -37,17 +37,15 @@ bool peers_parse(const char *text, uint32_t gpus, Peers *peers, GError **error)
 {
     *peers = (Peers){.n = gpus};
     if (gpus < 2 || gpus > PEERS_MAX_GPUS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a machine of 2 to %d GPUs, got %u", PEERS_MAX_GPUS,
-                           gpus);
+        return refuse(error, "expected a machine of 2 to %d GPUs, got %u", PEERS_MAX_GPUS,
+                      gpus);
     g_auto(GStrv) words = g_strsplit_set(text, " \t\n", -1);
     for (char **word = words; *word; word++)
         if (**word && !read_link(*word, peers))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "expected links such as 0-1 or 0-3x2 between GPUs 0 to %u, each pair "
-                "once, got '%.40s'",
-                gpus - 1, *word);
+            return refuse(error,
+                          "expected links such as 0-1 or 0-3x2 between GPUs 0 to %u, "
+                          "each pair once, got '%.40s'",
+                          gpus - 1, *word);
     return true;
 }
 

@@ -75,14 +75,13 @@ static bool read_ranges(Ranges *r, GError **error)
     g_autofree char *path = path_find("random/topologies.csv");
     g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
     if (!path)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "no bundled data found: random/topologies.csv");
+        return refuse(error, "no bundled data found: random/topologies.csv");
     if (!csv || !csv_expect(csv, columns, NULL, error) ||
         !csv_each(csv, take_range, r, error))
         return false;
     for (uint32_t k = 0; k < RANGES; k++)
         if (!r->known[k])
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: a range is missing", path);
+            return refuse(error, "%s: a range is missing", path);
     return true;
 }
 
@@ -189,8 +188,8 @@ Cluster *cluster_random(const char *name, GError **error)
     if (!g_str_has_prefix(rest, "seed=") ||
         !g_ascii_string_to_unsigned(rest + strlen("seed="), 10, 0, UINT32_MAX, &seed,
                                     NULL)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "'%.200s': expected random:seed=N, N from 0 to %u", name, UINT32_MAX);
+        refuse(error, "'%.200s': expected random:seed=N, N from 0 to %u", name,
+               UINT32_MAX);
         return NULL;
     }
     if (!read_ranges(&ranges, error))
@@ -198,7 +197,7 @@ Cluster *cluster_random(const char *name, GError **error)
     g_autofree char *bundled = g_strdup_printf("clusters/%s.yaml", ranges.cluster);
     g_autofree char *path = path_find(bundled);
     if (!path) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "no bundled data found: %s", bundled);
+        refuse(error, "no bundled data found: %s", bundled);
         return NULL;
     }
     g_autoptr(Cluster) like = cluster_read(path, error);

@@ -231,7 +231,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
     reader_note(reader, read_tuning(reader, &failure), &failure);
     reader_note(reader, read_fit(reader, &failure), &failure);
     if (reader->failures->len > 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", reader->failures->str);
+        return refuse(error, "%s", reader->failures->str);
     cluster_finish(reader->cluster);
     if (!cluster_check_parts(reader->cluster, error)) {
         kilter_prefix(error, "%s: ", yaml_file(reader->yaml));

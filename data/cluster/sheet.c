@@ -76,7 +76,7 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
     }
     g_autofree char *expected = names_meant(
         name, known, "expected a name that kilter devices lists (data/devices)");
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown device '%.60s'; %s", name, expected);
+    refuse(error, "unknown device '%.60s'; %s", name, expected);
     return NULL;
 }
 
@@ -97,8 +97,7 @@ const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **er
         known[i] = sheets->link[i].name;
     }
     g_autofree char *expected = names_expected(name, known);
-    kilter_fail(error, KILTER_ERROR_INPUT, "unknown link '%.60s'; %s (data/links.yaml)",
-                name, expected);
+    refuse(error, "unknown link '%.60s'; %s (data/links.yaml)", name, expected);
     return NULL;
 }
 

@@ -85,14 +85,12 @@ bool regions_are_joined(const Cluster *cluster, GError **error)
     g_autofree Regions *regions = g_new0(Regions, 1);
     LinkCost way[SITES_MAX];
     if (!read_regions(cluster, regions))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "regions: expected at most %d",
-                           SITES_MAX);
+        return refuse(error, "regions: expected at most %d", SITES_MAX);
     ways_from(regions, 0, way, NULL);
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         if (!(way[region_of(regions, cluster->machine[i].region)].bandwidth > 0))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "regions: no link leads from '%.60s' to '%.60s'",
-                               regions->name[0], cluster->machine[i].region);
+            return refuse(error, "regions: no link leads from '%.60s' to '%.60s'",
+                          regions->name[0], cluster->machine[i].region);
     return true;
 }
 

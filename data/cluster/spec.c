@@ -64,14 +64,14 @@ Cluster *cluster_from_spec(const char *text, GError **error)
                               ? "inner_bandwidth"
                               : NULL;
     if (missing) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "'%.200s': %s: missing", text, missing);
+        refuse(error, "'%.200s': %s: missing", text, missing);
         return NULL;
     }
     if (spec.gpus == 1)
         spec.inner = (LinkCost){0, INFINITY};
     if ((uint64_t)spec.hosts * spec.gpus > GPUS_MAX) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "'%.200s': expected at most %d GPUs in the cluster", text, GPUS_MAX);
+        refuse(error, "'%.200s': expected at most %d GPUs in the cluster", text,
+               GPUS_MAX);
         return NULL;
     }
     if (!network_spec_check(&spec.network, spec.hosts, error)) {

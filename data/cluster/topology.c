@@ -302,10 +302,10 @@ static bool find_end(GHashTable *by_name, const char *name, uint32_t *node,
 {
     gpointer found;
     if (!g_hash_table_lookup_extended(by_name, name, NULL, &found))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a machine, a GPU such as 'machine:0' or one of "
-                           "nodes, got '%.100s'",
-                           name);
+        return refuse(
+            error,
+            "expected a machine, a GPU such as 'machine:0' or one of nodes, got '%.100s'",
+            name);
     *node = GPOINTER_TO_UINT(found);
     return true;
 }
@@ -331,8 +331,7 @@ static bool add_explicit_network(Build *build, GError **error)
     for (uint32_t i = 0; i < build->node->len; i++) {
         char *name = g_array_index(build->node, TopologyNode, i).name;
         if (!g_hash_table_insert(by_name, name, GUINT_TO_POINTER(i)))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "nodes: expected a new name, got '%.100s' again", name);
+            return refuse(error, "nodes: expected a new name, got '%.100s' again", name);
     }
     for (uint32_t i = 0; i < spec->n_links; i++) {
         const NetworkLink *link = &spec->explicit_link[i];
@@ -343,9 +342,8 @@ static bool add_explicit_network(Build *build, GError **error)
             return false;
         }
         if (from == to)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "links[%u]: expected two ends, got '%.100s' twice", i,
-                               link->from);
+            return refuse(error, "links[%u]: expected two ends, got '%.100s' twice", i,
+                          link->from);
         build_cable(build, from, to, link->cost,
                     is_inner(build, link->from) && is_inner(build, link->to));
     }
@@ -408,14 +406,13 @@ static bool check_routes(const Topology *topology, GError **error)
     for (uint32_t j = 0; j < topology->n_devices; j++) {
         const uint32_t node = topology->device[j];
         if (distance[node] == UINT32_MAX)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "no route from '%.100s' to '%.100s'",
-                               topology->node[start].name, topology->node[node].name);
+            return refuse(error, "no route from '%.100s' to '%.100s'",
+                          topology->node[start].name, topology->node[node].name);
         if (distance[node] > ROUTE_MAX_LINKS / 2)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%u links from '%.100s' to '%.100s'; expected at most %d",
-                               distance[node], topology->node[start].name,
-                               topology->node[node].name, ROUTE_MAX_LINKS / 2);
+            return refuse(error,
+                          "%u links from '%.100s' to '%.100s'; expected at most %d",
+                          distance[node], topology->node[start].name,
+                          topology->node[node].name, ROUTE_MAX_LINKS / 2);
     }
     return true;
 }

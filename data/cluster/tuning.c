@@ -77,8 +77,8 @@ bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error)
         if (does(i, traffic))
             g_string_append_printf(known, "%s%s", known->len ? ", " : "",
                                    ALGORITHM_NAME[i]);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s does not do %s; expected one of %s",
-                       ALGORITHM_NAME[algorithm], TRAFFIC_NAME[traffic], known->str);
+    return refuse(error, "%s does not do %s; expected one of %s",
+                  ALGORITHM_NAME[algorithm], TRAFFIC_NAME[traffic], known->str);
 }
 
 /* --- reading --- */
@@ -177,7 +177,7 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
                                             &tuning->least_piece_bytes, &failure))
         add_failure(failures, &failure);
     if (failures->len > 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", failures->str), NULL;
+        return refuse(error, "%s", failures->str), NULL;
     return g_steal_pointer(&tuning);
 }
 

@@ -145,7 +145,7 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
     const uint32_t before = list->len;
     g_autofree char *hint = NULL;
     if (strlen(text) != length)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text", file);
+        return refuse(error, "%s: expected a text", file);
     const FileFormat format = format_of_text(text, length, FORMAT_MEASURED);
     if (format == FORMAT_MEASUREMENTS) {
         const bool good = parse_csv(file, text, length, list, error);
@@ -158,10 +158,10 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
     const bool object = text[strspn(text, " \t\r\n")] == '{';
     if (format == FORMAT_NCCL_TESTS_JSON || (object && !*hint))
         return nccl_tests_parse_json(file, text, length, list, tables, error);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: expected a measurement file (columns device, kind, ..., "
-                       "median_s) or output of nccl-tests%s",
-                       file, hint);
+    return refuse(error,
+                  "%s: expected a measurement file (columns device, kind, ..., median_s) "
+                  "or output of nccl-tests%s",
+                  file, hint);
 }
 
 /* The reason why the first skipped table was skipped. */
@@ -185,8 +185,8 @@ bool measurements_parse(const char *file, const char *text, size_t length, GArra
     bool good = parse_any(file, converted ? converted : text, length, list, to, error);
     const char *reason = first_reason(to, tables_before);
     if (good && list->len == before && !(tables && reason))
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "%s: holds no measurement%s%s",
-                           file, reason ? ": " : "", reason ? reason : "");
+        good = refuse(error, "%s: holds no measurement%s%s", file, reason ? ": " : "",
+                      reason ? reason : "");
     if (!good) {
         g_array_set_size(list, before);
         g_array_set_size(to, tables_before);

@@ -78,8 +78,7 @@ static bool resolve_entry(const char *spec, const ModelEntry *entry, const char 
         !model_params_follow(spec, params, entry->gpu_experts, gpus, error))
         return false;
     const char *wrong = entry->check ? entry->check(params) : NULL;
-    return !wrong ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
+    return !wrong || refuse(error, "model '%s': %s", spec, wrong);
 }
 
 static Graph *build_entry(const char *spec, const ModelEntry *entry, const char *list,
@@ -152,8 +151,7 @@ static bool resolve_architecture(const char *spec, Architecture *a, const char *
     if (!params->has_precision)
         params->precision = a->precision;
     const char *wrong = resolve_seq(a, params);
-    return !wrong ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "model '%s': %s", spec, wrong);
+    return !wrong || refuse(error, "model '%s': %s", spec, wrong);
 }
 
 static Graph *build_architecture(const char *spec, const char *path, Architecture *a,
@@ -221,9 +219,8 @@ static Graph *build_graph(const char *spec, const char *path, const json_t *root
                           const char *list, char **canonical, GError **error)
 {
     if (*list) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': a graph's file takes no parameters, got '%s'", spec,
-                    list);
+        refuse(error, "model '%s': a graph's file takes no parameters, got '%s'", spec,
+               list);
         return NULL;
     }
     g_autoptr(Graph) graph = graph_from_json(path, root, error);

@@ -75,9 +75,8 @@ json_t *model_file_load(const char *path, GError **error)
         return onnx_load(path, error);
     g_autofree char *id = NULL;
     if (!g_file_test(path, G_FILE_TEST_EXISTS) && hub_id_of(path, &id)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "hf:%s: %s is not there; `hf download %s config.json` fetches it", id,
-                    path, id);
+        refuse(error, "hf:%s: %s is not there; `hf download %s config.json` fetches it",
+               id, path, id);
         return NULL;
     }
     g_autofree char *text = exported ? torch_text(path, MOST_BYTES, &length, error)
@@ -90,13 +89,13 @@ json_t *model_file_load(const char *path, GError **error)
                    : plain ? json_loads(plain, JSON_REJECT_DUPLICATES, &wrong)
                            : json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
     if (!root && !yaml)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", path, wrong.line, wrong.text);
+        refuse(error, "%s:%d: %s", path, wrong.line, wrong.text);
     const bool is_plan = json_object_get(root, "kilter") != NULL;
     if (root && (is_plan || !json_is_object(root))) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s", path,
-                    is_plan ? "a model, got a plan, which has its model and its cluster "
-                              "and is given without them"
-                            : "an object");
+        refuse(error, "%s: expected %s", path,
+               is_plan ? "a model, got a plan, which has its model and its cluster "
+                         "and is given without them"
+                       : "an object");
         g_clear_pointer(&root, json_decref);
     }
     json_t *model = root && exported ? torch_model(path, root, error) : json_incref(root);

@@ -95,22 +95,18 @@ bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
         for (uint32_t d = 0; d < tensor->rank; d++)
             elements *= tensor->dim[d];
         if (elements > 0x1p53)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "model '%s': %s would have %.3g elements, expected at most "
-                "2^53",
+            return refuse(
+                error, "model '%s': %s would have %.3g elements, expected at most 2^53",
                 spec, tensor->name, elements);
         all += elements;
     }
     if (any && !trains)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': train: expected layers of the model with "
-                           "parameters, or a target that is part of the name of a "
-                           "product's weights",
-                           spec);
-    return all <= 0x1p58 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': its tensors would have %.3g elements together, "
-                       "expected at most 2^58",
-                       spec, all);
+        return refuse(error,
+                      "model '%s': train: expected layers of the model with parameters, "
+                      "or a target that is part of the name of a product's weights",
+                      spec);
+    return all <= 0x1p58 || refuse(error,
+                                   "model '%s': its tensors would have %.3g elements "
+                                   "together, expected at most 2^58",
+                                   spec, all);
 }

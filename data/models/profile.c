@@ -377,9 +377,8 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
     if (!model_params_parse(spec, list, params, error))
         return false;
     if (params->precision != measured)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': precision: its times were measured in %s", spec,
-                           precision_name(measured));
+        return refuse(error, "model '%s': precision: its times were measured in %s", spec,
+                      precision_name(measured));
     if (model_param(params, "batch") == 0)
         return json_fail(&at, "batch",
                          "expected the samples that were measured, here or as "

@@ -12,9 +12,8 @@ static bool set_optimizer(const char *spec, const char *value, ModelParams *para
 {
     params->optimizer = optimizer_from_name(value);
     return params->optimizer < OPTIMIZERS ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': optimizer: expected " OPTIMIZER_NAMES ", got '%s'",
-                       spec, value);
+           refuse(error, "model '%s': optimizer: expected " OPTIMIZER_NAMES ", got '%s'",
+                  spec, value);
 }
 
 static bool set_precision(const char *spec, const char *value, ModelParams *params,
@@ -23,9 +22,8 @@ static bool set_precision(const char *spec, const char *value, ModelParams *para
     params->precision = precision_from_name(value);
     params->has_precision = true;
     return params->precision < PRECISIONS ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': precision: expected " PRECISION_NAMES ", got '%s'",
-                       spec, value);
+           refuse(error, "model '%s': precision: expected " PRECISION_NAMES ", got '%s'",
+                  spec, value);
 }
 
 /* Reads attention=...: as in the model's paper, or as it is run today. */
@@ -34,10 +32,9 @@ static bool set_attention(const char *spec, const char *value, ModelParams *para
 {
     const bool fused = strcmp(value, "fused") == 0;
     if (!fused && strcmp(value, "materialized") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': attention: expected fused or materialized, got "
-                           "'%s'",
-                           spec, value);
+        return refuse(error,
+                      "model '%s': attention: expected fused or materialized, got '%s'",
+                      spec, value);
     params->attention = fused ? ATTENTION_FUSED : ATTENTION_MATERIALIZED;
     return true;
 }
@@ -46,8 +43,7 @@ static bool set_like(const char *spec, const char *value, ModelParams *params,
                      GError **error)
 {
     return g_strlcpy(params->like, value, sizeof params->like) < sizeof params->like ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': like: expected a family, got '%s'", spec, value);
+           refuse(error, "model '%s': like: expected a family, got '%s'", spec, value);
 }
 
 /* Reads a number or quantity in the parameter's range. */
@@ -66,10 +62,9 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
         (!param->integer || *number == floor(*number)))
         return true;
     const char *unit = param->unit ? param->unit : "";
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': %s: expected %s from %.10g%s to %.10g%s, got '%s'",
-                       spec, param->key, param->integer ? "an integer" : "a number",
-                       param->min, unit, param->max, unit, value);
+    return refuse(error, "model '%s': %s: expected %s from %.10g%s to %.10g%s, got '%s'",
+                  spec, param->key, param->integer ? "an integer" : "a number",
+                  param->min, unit, param->max, unit, value);
 }
 
 /* --- what is trained --- */
@@ -90,11 +85,10 @@ static bool set_train(const char *spec, const char *value, ModelParams *params,
     }
     params->train = g_intern_string(value);
     return model_training(params, &training) ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "model '%s': train: expected all, lora:RANK, layers:FIRST-LAST or an "
-               "adapter_config.json, got '%s'",
-               spec, value);
+           refuse(error,
+                  "model '%s': train: expected all, lora:RANK, layers:FIRST-LAST or an "
+                  "adapter_config.json, got '%s'",
+                  spec, value);
 }
 
 bool model_training(const ModelParams *params, TrainedParts *training)
@@ -145,10 +139,10 @@ static bool set_format(const char *spec, uint32_t key, const char *value,
     StateFormats states = precision_states(params->precision);
     params->format[key] = g_intern_string(value);
     return state_formats_set(&states, STATE_KEYS[key], value) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': %s: expected " STATE_FORMAT_NAMES
-                       " (one that it can have), got '%s'",
-                       spec, STATE_KEYS[key], value);
+           refuse(error,
+                  "model '%s': %s: expected " STATE_FORMAT_NAMES
+                  " (one that it can have), got '%s'",
+                  spec, STATE_KEYS[key], value);
 }
 
 static StateFormats states_of(const ModelParams *params)
@@ -167,19 +161,17 @@ static bool check_states(const char *spec, const ModelParams *params, GError **e
     TrainedParts training;
     model_training(params, &training);
     if (none && states.of[STATE_MASTER] == DTYPE_NONE)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': weights=none: expected a master copy, from which "
-                           "they are made",
-                           spec);
-    if (states.of[STATE_WEIGHTS] == DTYPE_NF4 && training.kind != TRAIN_LORA)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "model '%s': weights=nf4: expected train=lora:RANK, as weights "
-            "of four bits are not trained",
+        return refuse(
+            error,
+            "model '%s': weights=none: expected a master copy, from which they are made",
             spec);
+    if (states.of[STATE_WEIGHTS] == DTYPE_NF4 && training.kind != TRAIN_LORA)
+        return refuse(error,
+                      "model '%s': weights=nf4: expected train=lora:RANK, as weights of "
+                      "four bits are not trained",
+                      spec);
     return !params->target || training.kind == TRAIN_LORA ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': target: expected train=lora:RANK with it", spec);
+           refuse(error, "model '%s': target: expected train=lora:RANK with it", spec);
 }
 
 void model_prepare(Graph *graph, const ModelParams *params)
@@ -257,9 +249,8 @@ bool model_params_parse(const char *text, const char *list, ModelParams *params,
     }
     for (uint32_t i = 0; i < spec->n; i++) {
         if (!spec->value[i])
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "model '%s': expected key=value, got '%s'", text,
-                               spec->key[i]);
+            return refuse(error, "model '%s': expected key=value, got '%s'", text,
+                          spec->key[i]);
         if (!set_param(text, spec->key[i], spec->value[i], params, error))
             return false;
     }
@@ -278,9 +269,8 @@ bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_exp
             param->value = (double)gpu_experts * gpus;
     }
     if (model_param(params, "global_batch") > UINT32_MAX)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': batch %.0f x %u GPUs is too large", spec,
-                           model_param(params, "batch"), gpus);
+        return refuse(error, "model '%s': batch %.0f x %u GPUs is too large", spec,
+                      model_param(params, "batch"), gpus);
     return true;
 }
 

@@ -275,9 +275,8 @@ bool plan_check_groups(const Plan *plan, GError **error)
         return false;
     for (uint32_t g = 0; g < program->n_groups; g++)
         if (program->group[g].n_replicas > 1 && plan->n_segments > 1)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "group %u has %u replicas: expected 1 segment, got %u", g,
-                               program->group[g].n_replicas, plan->n_segments);
+            return refuse(error, "group %u has %u replicas: expected 1 segment, got %u",
+                          g, program->group[g].n_replicas, plan->n_segments);
     return true;
 }
 

@@ -16,8 +16,7 @@ bool reader_fail(const Reader *r, const char *key, size_t i, const char *format,
     va_end(args);
     g_autofree char *item =
         i == READER_WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", i);
-    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: %s%s: %s", r->file, key, item,
-                       reason);
+    return refuse(r->error, "%s: %s%s: %s", r->file, key, item, reason);
 }
 
 bool reader_expected(const Reader *r, const char *key, size_t i, const char *what,

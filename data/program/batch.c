@@ -62,9 +62,8 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
     const Op *op = graph_get_op(graph, id);
     Rule rule;
     if (!find_rule(graph, id, batch, &rule))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the batch cannot be cut: op %s does not run on parts of it",
-                           op->name);
+        return refuse(error, "the batch cannot be cut: op %s does not run on parts of it",
+                      op->name);
     batch->loop[id] = rule.loop;
     if (batch->reads_sum == GRAPH_NONE && takes_sum(op, &rule, batch->form))
         batch->reads_sum = id;
@@ -110,10 +109,9 @@ static bool check_units(const BatchForms *batch, const Graph *graph, GError **er
         const Tensor *tensor = graph_tensor(graph, t);
         if (form_is_gather(batch->form[t]) &&
             tensor->units[form_dim(batch->form[t])] != batch->units)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "the batch cannot be cut: it has %u pieces, but %u in %s",
-                               batch->units, tensor->units[form_dim(batch->form[t])],
-                               tensor->name);
+            return refuse(
+                error, "the batch cannot be cut: it has %u pieces, but %u in %s",
+                batch->units, tensor->units[form_dim(batch->form[t])], tensor->name);
     }
     return true;
 }
@@ -138,8 +136,7 @@ BatchForms *batch_forms_new(const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = find_forms(graph, error);
     if (batch && batch->units < 2) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the batch cannot be cut: dim 0 of the first input is whole");
+        refuse(error, "the batch cannot be cut: dim 0 of the first input is whole");
         return NULL;
     }
     return g_steal_pointer(&batch);
@@ -149,9 +146,8 @@ BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = find_forms(graph, error);
     if (batch && batch->reads_sum != GRAPH_NONE) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the batch cannot be cut: op %s does not run on parts of it",
-                    graph_get_op(graph, batch->reads_sum)->name);
+        refuse(error, "the batch cannot be cut: op %s does not run on parts of it",
+               graph_get_op(graph, batch->reads_sum)->name);
         return NULL;
     }
     return g_steal_pointer(&batch);

@@ -133,9 +133,8 @@ bool program_check_devices(const Program *program, uint32_t n_devices, GError **
         const DeviceGroup *group = &program->group[g];
         for (size_t i = 0; i < (size_t)group->n_replicas * group->n_devices; i++)
             if (group->device[i] >= n_devices)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "group %u has device %u, there are %u devices", g,
-                                   group->device[i], n_devices);
+                return refuse(error, "group %u has device %u, there are %u devices", g,
+                              group->device[i], n_devices);
     }
     return true;
 }

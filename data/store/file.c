@@ -24,7 +24,7 @@ bool store_refuse(const char *file, GError **error, const char *format, ...)
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
     va_end(args);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s; left untouched", file, reason);
+    return refuse(error, "%s: %s; left untouched", file, reason);
 }
 
 static uint32_t big_endian(const uint8_t *bytes, uint32_t n)
@@ -111,8 +111,7 @@ bool store_check_file(const char *file, bool create, GError **error)
     if (stat(file, &status) != 0) {
         if (create && errno == ENOENT)
             return true; /* SQLite reports it if the file cannot be created */
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: cannot open the store: %s",
-                           file, g_strerror(errno));
+        return refuse(error, "%s: cannot open the store: %s", file, g_strerror(errno));
     }
     if (!S_ISREG(status.st_mode))
         return store_refuse(file, error, "not a regular file");
@@ -125,8 +124,7 @@ bool store_check_file(const char *file, bool create, GError **error)
     if (descriptor >= 0)
         close(descriptor);
     if (n < 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: cannot read the store: %s",
-                           file, g_strerror(cause));
+        return refuse(error, "%s: cannot read the store: %s", file, g_strerror(cause));
     if (create && is_unborn(file, header, (uint64_t)n))
         return true;
     return check_header(file, header, (uint64_t)n, (uint64_t)status.st_size, error);

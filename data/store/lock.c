@@ -167,8 +167,7 @@ static bool lock_open(Lock *lock, const char *path, GError **error)
     if (n < 0)
         return lock_failed(path, "read the lock", error);
     if (n > 0 && (n == MOST_BYTES || !g_str_has_prefix(text, MAGIC)))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: not the lock of a Kilter store; left untouched", path);
+        return refuse(error, "%s: not the lock of a Kilter store; left untouched", path);
     g_auto(GStrv) line = g_strsplit(text, "\n", -1);
     for (uint32_t i = 1; n > 0 && line[i]; i++)
         if (*line[i])

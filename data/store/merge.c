@@ -79,10 +79,10 @@ bool store_merge(Store *store, const char *file, uint32_t *added, GError **error
         return false;
     const bool has_attempts = store_attempt_is_there(other);
     if (sqlite3_db_filename(other->db, "main")[0] == '\0')
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: a store of an earlier schema version; a sweep or a merge "
-                           "into it makes it one of version %d, which can be merged",
-                           file, STORE_VERSION);
+        return refuse(error,
+                      "%s: a store of an earlier schema version; a sweep or a merge into "
+                      "it makes it one of version %d, which can be merged",
+                      file, STORE_VERSION);
     g_clear_pointer(&other, store_close);
     g_autofree char *path = g_canonicalize_filename(file, NULL);
     char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);

@@ -189,10 +189,10 @@ static bool check_result(const Store *store, const StoreResult *result, GError *
                            "%s: the store was removed or replaced meanwhile",
                            store->file);
     if (result->question.seed > INT64_MAX)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: seed: expected at most %" G_GINT64_FORMAT
-                           ", got %" G_GUINT64_FORMAT,
-                           store->file, INT64_MAX, result->question.seed);
+        return refuse(error,
+                      "%s: seed: expected at most %" G_GINT64_FORMAT
+                      ", got %" G_GUINT64_FORMAT,
+                      store->file, INT64_MAX, result->question.seed);
     g_autofree char *hash = store_question_hash(&result->question);
     if (g_strcmp0(hash, result->asked.hash) != 0)
         return kilter_fail(error, KILTER_ERROR_FAILED,

@@ -25,22 +25,19 @@ static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **
     KILTER_ASSERT(l->zero_ranks > 0 && l->cp > 0);
     if (l->dp * l->cp % l->zero_ranks != 0 ||
         (l->zero && l->zero_ranks > 1 && l->zero_ranks % l->cp != 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "zero_ranks=%u: expected a divisor of dp=%u%s", l->zero_ranks,
-                           l->dp, l->cp > 1 ? " times cp, and a multiple of cp" : "");
+        return refuse(error, "zero_ranks=%u: expected a divisor of dp=%u%s",
+                      l->zero_ranks, l->dp,
+                      l->cp > 1 ? " times cp, and a multiple of cp" : "");
     if (l->cp > 1 && l->ep > 1 && l->ep != l->cp)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "ep=%u: expected 1 or cp=%u%s, as devices that share a sequence "
-            "share its experts",
-            s->ep, l->cp, l->experts ? " times tp" : "");
+        return refuse(error,
+                      "ep=%u: expected 1 or cp=%u%s, as devices that share a sequence "
+                      "share its experts",
+                      s->ep, l->cp, l->experts ? " times tp" : "");
     if (l->cp == 1 && l->dp % l->ep != 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT, "ep=%u: expected a divisor of dp%s=%u", s->ep,
-            l->experts ? " times tp" : "", l->dp * (l->experts ? l->tp : 1));
+        return refuse(error, "ep=%u: expected a divisor of dp%s=%u", s->ep,
+                      l->experts ? " times tp" : "", l->dp * (l->experts ? l->tp : 1));
     return l->ep == 1 || !s->shares ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "ep=%u: expected equal shares of the batch", l->ep);
+           refuse(error, "ep=%u: expected equal shares of the batch", l->ep);
 }
 
 /* Without tensor parallelism in experts the devices of a replica divide them, too. */
@@ -49,14 +46,12 @@ static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
     const uint32_t etp = s->etp ? s->etp : l->tp;
     l->experts = l->tp > 1 && etp == 1;
     if (etp != l->tp && etp != 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "etp=%u: expected 1 or tp=%u", etp,
-                           l->tp);
+        return refuse(error, "etp=%u: expected 1 or tp=%u", etp, l->tp);
     if (l->experts && l->ep % l->tp != 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "ep=%u: expected a multiple of tp=%u with etp=1, as the devices "
-            "that tp joins share the experts",
-            l->ep, l->tp);
+        return refuse(error,
+                      "ep=%u: expected a multiple of tp=%u with etp=1, as the devices "
+                      "that tp joins share the experts",
+                      l->ep, l->tp);
     l->ep /= l->experts ? l->tp : 1;
     return true;
 }
@@ -70,14 +65,13 @@ static bool check_unlike(const Strategy *s, GError **error)
     for (uint32_t i = 0; i < strategy_table.n; i++) {
         const Option *option = &strategy_table.row[i];
         if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "stage_tp, stage_dp with %s: expected pp, microbatches, "
-                               "schedule, virtual_stages, ranks, layers, cuts, recompute "
-                               "or zero beside them",
-                               option->key);
+            return refuse(
+                error,
+                "stage_tp, stage_dp with %s: expected pp, microbatches, schedule, "
+                "virtual_stages, ranks, layers, cuts, recompute or zero beside them",
+                option->key);
     }
-    return s->zero <= 1 || kilter_fail(error, KILTER_ERROR_INPUT,
-                                       "stage_tp, stage_dp: expected zero=0 or zero=1");
+    return s->zero <= 1 || refuse(error, "stage_tp, stage_dp: expected zero=0 or zero=1");
 }
 
 /* Degrees by stage, from either list or both. */
@@ -93,8 +87,7 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
     l->pp = s->pp ? s->pp : MAX(n_tp, n_dp);
     if ((s->stage_tp && n_tp != l->pp) || (s->stage_dp && n_dp != l->pp) ||
         l->pp > n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "stage_tp, stage_dp: expected pp=%u numbers each", l->pp);
+        return refuse(error, "stage_tp, stage_dp: expected pp=%u numbers each", l->pp);
     l->stage_tp = g_renew(uint32_t, l->stage_tp, l->pp + 1);
     l->stage_dp = g_renew(uint32_t, l->stage_dp, l->pp + 1);
     for (uint32_t p = 0; p < l->pp; p++) {
@@ -103,18 +96,16 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
         *dp = s->stage_dp ? *dp : MAX(n_devices / l->pp / MAX(*tp, 1), 1);
         sum += (uint64_t)*tp * *dp;
         if (*tp == 0 || *dp == 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "stage_tp, stage_dp: expected numbers above 0");
+            return refuse(error, "stage_tp, stage_dp: expected numbers above 0");
     }
     l->tp = l->stage_tp[0];
     l->dp = l->stage_dp[0];
     l->cp = l->zero_ranks = l->ep = 1;
     l->zero = s->zero;
-    return sum == n_devices ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "stage_tp, stage_dp: expected products that add up to %u, the "
-                       "cluster's GPUs, got %" G_GUINT64_FORMAT,
-                       n_devices, sum);
+    return sum == n_devices || refuse(error,
+                                      "stage_tp, stage_dp: expected products that add up "
+                                      "to %u, the cluster's GPUs, got %" G_GUINT64_FORMAT,
+                                      n_devices, sum);
 }
 
 static bool find_stages(const Strategy *s, StrategyLayout *l, GError **error)
@@ -122,14 +113,12 @@ static bool find_stages(const Strategy *s, StrategyLayout *l, GError **error)
     const ScheduleRow *row = schedule_row((Schedule)s->schedule);
     const uint32_t chunks = s->virtual_stages ? s->virtual_stages : row->chunks;
     if (chunks < row->least_chunks || chunks > row->most_chunks)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "virtual_stages=%u: expected %u with schedule=%s%s", chunks,
-                           row->least_chunks, row->name,
-                           row->most_chunks == 1 ? "; interleaved takes more" : "");
+        return refuse(error, "virtual_stages=%u: expected %u with schedule=%s%s", chunks,
+                      row->least_chunks, row->name,
+                      row->most_chunks == 1 ? "; interleaved takes more" : "");
     if ((uint64_t)l->pp * chunks > UINT16_MAX)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u, virtual_stages=%u: expected at most %d stages", l->pp,
-                           chunks, UINT16_MAX);
+        return refuse(error, "pp=%u, virtual_stages=%u: expected at most %d stages",
+                      l->pp, chunks, UINT16_MAX);
     l->n_stages = l->pp * chunks;
     l->schedule = (Schedule)s->schedule;
     return true;
@@ -145,11 +134,10 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     g_autofree char *cp = l->cp > 1 ? g_strdup_printf("cp=%u, ", l->cp) : g_strdup("");
     l->dp = s->dp ? s->dp : (uint32_t)MAX(n_devices / shared, 1);
     if (shared * l->dp != n_devices)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
-            "GPUs, got %" G_GUINT64_FORMAT,
-            l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
+        return refuse(error,
+                      "pp=%u, dp=%u, %stp=%u: expected a product of %u, the cluster's "
+                      "GPUs, got %" G_GUINT64_FORMAT,
+                      l->pp, l->dp, cp, l->tp, n_devices, shared * l->dp);
     l->ep = MAX(s->ep, 1);
     if (!find_experts(s, l, error))
         return false;
@@ -169,19 +157,17 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
     if (s->micro_batch == 0)
         return true;
     if (s->microbatches > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected micro_batch or microbatches, got both");
+        return refuse(error, "expected micro_batch or microbatches, got both");
     const uint64_t at_once = (uint64_t)l->dp * s->micro_batch;
     if (batch % at_once != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "micro_batch=%u: expected %u replicas of it to divide the "
-                           "global batch, %u",
-                           s->micro_batch, l->dp, batch);
+        return refuse(
+            error,
+            "micro_batch=%u: expected %u replicas of it to divide the global batch, %u",
+            s->micro_batch, l->dp, batch);
     l->n_microbatches = (uint32_t)(batch / at_once);
     return l->n_microbatches < UINT16_MAX ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "micro_batch=%u: expected less than %d microbatches, got %u",
-                       s->micro_batch, UINT16_MAX, l->n_microbatches);
+           refuse(error, "micro_batch=%u: expected less than %d microbatches, got %u",
+                  s->micro_batch, UINT16_MAX, l->n_microbatches);
 }
 
 /* --- layers of the stages --- */
@@ -198,11 +184,11 @@ static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l
         sum += count[i];
     const bool inner = n_layers > 2 && sum == n_layers - 2;
     if (n != l->n_stages || !(inner || sum == n_layers))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "layers: expected %u numbers that add up to %u, or to %u "
-                           "without the first and the last layer, got '%s'",
-                           l->n_stages, n_layers, n_layers > 2 ? n_layers - 2 : n_layers,
-                           s->layers);
+        return refuse(error,
+                      "layers: expected %u numbers that add up to %u, or to %u without "
+                      "the first and the last layer, got '%s'",
+                      l->n_stages, n_layers, n_layers > 2 ? n_layers - 2 : n_layers,
+                      s->layers);
     for (uint32_t i = 0; i + 1 < n; i++)
         l->first[i + 1] = l->first[i] + count[i] + (inner && i == 0);
     return true;
@@ -233,14 +219,12 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
     l->first = g_new0(uint32_t, l->n_stages + 1);
     l->first[l->n_stages] = n_layers;
     if (s->layers && s->cuts)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected layers or cuts, got both");
+        return refuse(error, "expected layers or cuts, got both");
     if (s->cuts && n != l->n_stages - 1)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "cuts: expected %u layers, the first one of each stage but the "
-            "first, got '%s'",
-            l->n_stages - 1, s->cuts);
+        return refuse(error,
+                      "cuts: expected %u layers, the first one of each stage but the "
+                      "first, got '%s'",
+                      l->n_stages - 1, s->cuts);
     /* Layers between the first and the last are divided equally, unless there are too few, or all
      * layers can be and these cannot. */
     const bool whole = n_layers % l->n_stages == 0 && (n_layers - 2) % l->n_stages != 0;
@@ -252,9 +236,8 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
         return false;
     for (uint32_t i = 0; i < l->n_stages; i++)
         if (l->first[i] >= l->first[i + 1])
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "stage %u has no layer: the model has %u for %u stages", i,
-                               n_layers, l->n_stages);
+            return refuse(error, "stage %u has no layer: the model has %u for %u stages",
+                          i, n_layers, l->n_stages);
     return true;
 }
 
@@ -267,25 +250,22 @@ static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, n_devices);
     if (g_strv_length(stage) != l->pp)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ranks: expected %u lists, one per stage, got %u", l->pp,
-                           g_strv_length(stage));
+        return refuse(error, "ranks: expected %u lists, one per stage, got %u", l->pp,
+                      g_strv_length(stage));
     for (uint32_t p = 0; p < l->pp; p++) {
         const uint32_t of_stage = layout_dp(l, p) * l->cp * layout_tp(l, p);
         uint32_t n;
         KILTER_ASSERT(first + of_stage <= n_devices);
         g_autofree uint32_t *rank = numbers_of(stage[p], &n);
         if (n != of_stage)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "ranks: expected dp x cp x tp = %u of them for stage %u, got %u",
+            return refuse(
+                error, "ranks: expected dp x cp x tp = %u of them for stage %u, got %u",
                 of_stage, p, n);
         for (uint32_t i = 0; i < n; i++) {
             if (rank[i] >= n_devices || seen[rank[i]])
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "ranks: expected each GPU from 0 to %u once, got %u%s",
-                                   n_devices - 1, rank[i],
-                                   rank[i] < n_devices ? " again" : "");
+                return refuse(
+                    error, "ranks: expected each GPU from 0 to %u once, got %u%s",
+                    n_devices - 1, rank[i], rank[i] < n_devices ? " again" : "");
             seen[rank[i]] = true;
             l->device[first + i] = rank[i];
         }
@@ -300,9 +280,8 @@ static bool take_shares(const Strategy *s, StrategyLayout *l, GError **error)
     g_auto(GStrv) item = g_strsplit(s->shares, " ", -1);
     double sum = 0;
     if (g_strv_length(item) != l->dp)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "shares: expected %u numbers, one per replica, got %u", l->dp,
-                           g_strv_length(item));
+        return refuse(error, "shares: expected %u numbers, one per replica, got %u",
+                      l->dp, g_strv_length(item));
     for (uint32_t r = 0; r < l->dp; r++)
         sum += l->share[r] = g_ascii_strtod(item[r], NULL);
     for (uint32_t r = 0; r < l->dp; r++)
@@ -348,9 +327,8 @@ static bool set_range(const char *item, const Graph *graph, Recompute *mode,
     const uint64_t first = g_ascii_strtoull(strchr(item, '@') + 1, &end, 10);
     const uint64_t last = *end == '-' ? g_ascii_strtoull(end + 1, NULL, 10) : first;
     if (first > last || last >= graph_n_layers(graph))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "recompute: expected layers from 0 to %u, got '%s'",
-                           graph_n_layers(graph) - 1, item);
+        return refuse(error, "recompute: expected layers from 0 to %u, got '%s'",
+                      graph_n_layers(graph) - 1, item);
     for (uint64_t i = first; i <= last; i++)
         mode[i] = mode_of(item);
     return true;
@@ -366,19 +344,17 @@ bool strategy_layer_modes(const Strategy *s, const Graph *graph, uint32_t n_stag
     const bool ranges = strchr(s->recompute ? s->recompute : "", '@') != NULL;
     Recompute *mode = *modes = g_new0(Recompute, n_layers);
     if (strcmp(item[0], "auto") == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "recompute=auto: expected a planner without pipelines");
+        return refuse(error, "recompute=auto: expected a planner without pipelines");
     if (!ranges && n != 1 && n != n_stages)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "recompute: expected a word for all or for each of %u stages, "
-                           "got %u",
-                           n_stages, n);
+        return refuse(
+            error, "recompute: expected a word for all or for each of %u stages, got %u",
+            n_stages, n);
     for (uint32_t k = 0; ranges && k < n; k++) {
         if (!strchr(item[k], '@'))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "recompute: expected layers with every mode, as in "
-                               "full@1-14, got '%s'",
-                               item[k]);
+            return refuse(
+                error,
+                "recompute: expected layers with every mode, as in full@1-14, got '%s'",
+                item[k]);
         if (!set_range(item[k], graph, mode, error))
             return false;
     }
@@ -395,10 +371,10 @@ static bool find_sequence(const Strategy *s, const Graph *graph, StrategyLayout 
     const uint32_t n = g_strv_length(item);
     l->sequence = g_new0(bool, graph_n_layers(graph));
     if (n != 1 && n != l->n_stages)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "sequence_parallel: expected a word for all or for each of %u "
-                           "stages, got %u",
-                           l->n_stages, n);
+        return refuse(
+            error,
+            "sequence_parallel: expected a word for all or for each of %u stages, got %u",
+            l->n_stages, n);
     for (uint32_t i = 0; i < graph_n_layers(graph); i++)
         l->sequence[i] = strcmp(item[n == 1 ? 0 : stage_of(l->first, i)], "on") == 0;
     return true;
@@ -432,9 +408,8 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
     *layout = (StrategyLayout){0};
     return (!s->stage_tp && !s->stage_dp)
                ? strategy_lay_out_stages(s, graph, n_devices, layout, error)
-               : kilter_fail(
-                     error, KILTER_ERROR_INPUT,
-                     "stage_tp, stage_dp: expected stages with the same degrees here");
+               : refuse(error,
+                        "stage_tp, stage_dp: expected stages with the same degrees here");
 }
 
 bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_devices,
@@ -443,9 +418,8 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
     const bool unlike = s->stage_tp || s->stage_dp;
     *layout = (StrategyLayout){0};
     if (s->pipeline_layers)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "pipeline_layers: expected replicas with the same stages here");
+        return refuse(error,
+                      "pipeline_layers: expected replicas with the same stages here");
     if (!(unlike ? find_unlike : find_degrees)(s, n_devices, layout, error) ||
         !find_stages(s, layout, error) || !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||

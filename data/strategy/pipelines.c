@@ -47,17 +47,14 @@ static bool check_keys(const Strategy *s, GError **error)
     for (uint32_t i = 0; i < strategy_table.n; i++) {
         const Option *option = &strategy_table.row[i];
         if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "pipeline_layers with %s: expected tp, microbatches, schedule, "
-                "ranks, recompute, sequence_parallel or zero beside it",
-                option->key);
+            return refuse(error,
+                          "pipeline_layers with %s: expected tp, microbatches, schedule, "
+                          "ranks, recompute, sequence_parallel or zero beside it",
+                          option->key);
     }
     return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1) ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "pipeline_layers: expected zero=0 or zero=1, and a schedule with one "
-               "stage per device");
+           refuse(error, "pipeline_layers: expected zero=0 or zero=1, and a schedule "
+                         "with one stage per device");
 }
 
 static bool count_stages(Pipelines *p, GError **error)
@@ -65,17 +62,15 @@ static bool count_stages(Pipelines *p, GError **error)
     p->layers = g_strsplit(p->s->pipeline_layers, "; ", -1);
     p->n = g_strv_length(p->layers);
     if (p->n < 2)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "pipeline_layers: expected two lists or more, as in '20 4; 6 6 6 6'");
+        return refuse(
+            error, "pipeline_layers: expected two lists or more, as in '20 4; 6 6 6 6'");
     p->stages = g_new(uint32_t, p->n);
     for (uint32_t k = 0; k < p->n; k++) {
         p->stages[k] = words(p->layers[k]);
         p->n_stages += p->stages[k];
         if (p->stages[k] == 0)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "pipeline_layers: expected layers of pipeline %u, got none", k);
+            return refuse(error,
+                          "pipeline_layers: expected layers of pipeline %u, got none", k);
     }
     return true;
 }
@@ -89,10 +84,9 @@ static bool count_microbatches(Pipelines *p, GError **error)
     g_autofree double *share = g_new(double, p->n);
     double sum = 0;
     if (n_shares > 0 && n_shares != p->n)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "pipeline_shares: expected %u numbers, one per pipeline, got %u", p->n,
-            n_shares);
+        return refuse(error,
+                      "pipeline_shares: expected %u numbers, one per pipeline, got %u",
+                      p->n, n_shares);
     for (uint32_t k = 0; k < p->n; k++)
         sum += share[k] = n_shares ? g_ascii_strtod(item[k], NULL) : 1;
     for (uint32_t k = 0; k < p->n; k++)
@@ -101,9 +95,8 @@ static bool count_microbatches(Pipelines *p, GError **error)
     split_round(share, p->n, p->s->microbatches, p->microbatches);
     for (uint32_t k = 0; k < p->n; k++)
         if (p->microbatches[k] == 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "microbatches=%u: pipeline %u gets none",
-                               p->s->microbatches, k);
+            return refuse(error, "microbatches=%u: pipeline %u gets none",
+                          p->s->microbatches, k);
     return true;
 }
 
@@ -111,11 +104,10 @@ static bool count_microbatches(Pipelines *p, GError **error)
 static bool divide_devices(Pipelines *p, GError **error)
 {
     if (p->n_devices % p->n != 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "pipeline_layers: expected ranks, since %u GPUs are no multiple of "
-            "%u pipelines",
-            p->n_devices, p->n);
+        return refuse(error,
+                      "pipeline_layers: expected ranks, since %u GPUs are no multiple of "
+                      "%u pipelines",
+                      p->n_devices, p->n);
     for (uint32_t k = 0; k <= p->n; k++)
         p->first[k] = p->n_devices / p->n * k;
     for (uint32_t j = 0; j < p->n_devices; j++)
@@ -130,25 +122,23 @@ static bool take_stage(Pipelines *p, uint32_t k, uint32_t s, const char *ranks,
     g_auto(GStrv) rank = g_strsplit(ranks, " ", -1);
     const uint32_t n = words(ranks), first = p->first[k + 1];
     if (n == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ranks: expected GPUs of stage %u of pipeline %u, got none", s,
-                           k);
+        return refuse(error, "ranks: expected GPUs of stage %u of pipeline %u, got none",
+                      s, k);
     for (uint32_t i = 0; i < n; i++) {
         const uint64_t device = g_ascii_strtoull(rank[i], NULL, 10);
         if (device >= p->n_devices || seen[device])
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "ranks: expected each GPU from 0 to %u once, got %s%s",
-                               p->n_devices - 1, rank[i],
-                               device < p->n_devices ? " again" : "");
+            return refuse(error, "ranks: expected each GPU from 0 to %u once, got %s%s",
+                          p->n_devices - 1, rank[i],
+                          device < p->n_devices ? " again" : "");
         seen[device] = true;
         p->device[first + i] = (uint32_t)device;
     }
     p->first[k + 1] += n;
     return p->first[k + 1] - p->first[k] == (s + 1) * n ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "ranks: expected as many for stage %u of pipeline %u as for the "
-                       "stages before it, got %u",
-                       s, k, n);
+           refuse(error,
+                  "ranks: expected as many for stage %u of pipeline %u as for the stages "
+                  "before it, got %u",
+                  s, k, n);
 }
 
 static bool take_ranks(Pipelines *p, GError **error)
@@ -156,9 +146,8 @@ static bool take_ranks(Pipelines *p, GError **error)
     g_auto(GStrv) stage = g_strsplit(p->s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, p->n_devices + 1);
     if (g_strv_length(stage) != p->n_stages)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "ranks: expected %u lists, one per stage, got %u", p->n_stages,
-                           g_strv_length(stage));
+        return refuse(error, "ranks: expected %u lists, one per stage, got %u",
+                      p->n_stages, g_strv_length(stage));
     for (uint32_t k = 0, at = 0; k < p->n; k++) {
         p->first[k + 1] = p->first[k];
         for (uint32_t s = 0; s < p->stages[k]; s++)
@@ -166,9 +155,8 @@ static bool take_ranks(Pipelines *p, GError **error)
                 return false;
     }
     return p->first[p->n] == p->n_devices ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "ranks: expected each GPU from 0 to %u once, got %u of them",
-                       p->n_devices - 1, p->first[p->n]);
+           refuse(error, "ranks: expected each GPU from 0 to %u once, got %u of them",
+                  p->n_devices - 1, p->first[p->n]);
 }
 
 /* The words of a list for the stages of pipeline `k`, if it has one for each stage of all. */
@@ -215,8 +203,7 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
         return !s->pipeline_shares
                    ? strategy_lay_out_stages(s, graph, n_devices, pipelines->pipeline,
                                              error)
-                   : kilter_fail(error, KILTER_ERROR_INPUT,
-                                 "pipeline_shares: expected pipeline_layers beside it");
+                   : refuse(error, "pipeline_shares: expected pipeline_layers beside it");
     if (!check_keys(s, error) || !count_stages(&p, error) ||
         !count_microbatches(&p, error))
         return false;
@@ -264,9 +251,8 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
         if (rule[i].wrong)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s has no effect here: expected %s", rule[i].key,
-                               rule[i].expected);
+            return refuse(error, "%s has no effect here: expected %s", rule[i].key,
+                          rule[i].expected);
     return true;
 }
 

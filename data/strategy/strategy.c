@@ -29,8 +29,7 @@ static char *each_item(const char *text, bool (*read)(const char *item, GError *
                        GError **error)
 {
     if (strlen(text) > TEXT_MOST_BYTES) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d bytes",
-                    TEXT_MOST_BYTES);
+        refuse(error, "expected at most %d bytes", TEXT_MOST_BYTES);
         return NULL;
     }
     g_auto(GStrv) item = g_strsplit_set(text, ", \t\n[]", -1);
@@ -39,8 +38,7 @@ static char *each_item(const char *text, bool (*read)(const char *item, GError *
         if (!*item[i])
             continue;
         if (n++ == MOST_ITEMS) {
-            kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d items",
-                        MOST_ITEMS);
+            refuse(error, "expected at most %d items", MOST_ITEMS);
             return NULL;
         }
         if (!read(item[i], error))
@@ -62,8 +60,7 @@ static bool read_items(const char *text, const char **kept,
 static bool is_count(const char *item, GError **error)
 {
     return g_ascii_string_to_unsigned(item, 10, 0, UINT16_MAX, NULL, NULL) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected integers from 0 to %d, got '%s'", UINT16_MAX, item);
+           refuse(error, "expected integers from 0 to %d, got '%s'", UINT16_MAX, item);
 }
 
 bool strategy_list(const char *text, const char **kept, GError **error)
@@ -90,8 +87,7 @@ static bool is_share(const char *item, GError **error)
     const double least = 1e-9, most = 1e9;
     double share;
     return number_read(item, least, most, &share) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected numbers from %g to %g, got '%s'", least, most, item);
+           refuse(error, "expected numbers from %g to %g, got '%s'", least, most, item);
 }
 
 bool strategy_shares(const char *text, const char **kept, GError **error)
@@ -113,10 +109,10 @@ static bool is_mode(const char *item, GError **error)
     if (good)
         return true;
     g_autofree char *names = recompute_names();
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected auto, or one of %s, each as it is or with layers as in "
-                       "full@1-14, and classes together as in core_attn+mlp, got '%s'",
-                       names, item);
+    return refuse(error,
+                  "expected auto, or one of %s, each as it is or with layers as in "
+                  "full@1-14, and classes together as in core_attn+mlp, got '%s'",
+                  names, item);
 }
 
 bool strategy_recompute(const char *text, const char **kept, GError **error)
@@ -126,15 +122,14 @@ bool strategy_recompute(const char *text, const char **kept, GError **error)
     if (g_strcmp0(*kept, "none") == 0)
         *kept = NULL;
     if (*kept && strstr(*kept, "auto") && strcmp(*kept, "auto") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected auto by itself, got '%s'",
-                           *kept);
+        return refuse(error, "expected auto by itself, got '%s'", *kept);
     return true;
 }
 
 static bool is_switch(const char *item, GError **error)
 {
     return strcmp(item, "on") == 0 || strcmp(item, "off") == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "expected on or off, got '%s'", item);
+           refuse(error, "expected on or off, got '%s'", item);
 }
 
 bool strategy_switches(const char *text, const char **kept, GError **error)
@@ -150,8 +145,7 @@ bool strategy_offload(const char *text, const char **kept, GError **error)
 {
     *kept = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
     return !*kept || strcmp(text, "optimizer") == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "expected none or optimizer, got '%s'",
-                       text);
+           refuse(error, "expected none or optimizer, got '%s'", text);
 }
 
 /* --- the whole --- */
@@ -225,8 +219,8 @@ typedef struct {
 
 static bool fail_key(const Reading *r, const char *key, const char *message)
 {
-    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s:%u: %.60s: %s", r->file,
-                       yaml_lines_at(r->lines, key), key, message);
+    return refuse(r->error, "%s:%u: %.60s: %s", r->file, yaml_lines_at(r->lines, key),
+                  key, message);
 }
 
 /* Writes a value as text in the form of --set. */
@@ -276,8 +270,8 @@ static bool read_document(Reading *r)
 {
     const yaml_node_t *root = yaml_document_get_root_node(&r->document);
     if (!root || root->type != YAML_MAPPING_NODE)
-        return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                           "%s:1: expected keys of a strategy, such as pp: 4", r->file);
+        return refuse(r->error, "%s:1: expected keys of a strategy, such as pp: 4",
+                      r->file);
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
          pair < root->data.mapping.pairs.top; pair++)
         if (!read_pair(r, pair))
@@ -298,7 +292,7 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
         good = read_document(&r);
         yaml_document_delete(&r.document);
     } else {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: not valid YAML", file);
+        refuse(error, "%s: not valid YAML", file);
     }
     if (good)
         *strategy = read;

@@ -230,9 +230,8 @@ static bool find_ranks(const ExecCudaWorld *world, uint32_t *first, uint32_t *n,
     *gpu = n_processes > 1 ? *first % MAX(kilter_cuda_gpus(), 1) : 0;
     if (!world->machine || n_processes == 1)
         return n_ranks % n_processes == 0 ||
-               kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%u ranks cannot be divided over %u processes", n_ranks,
-                           n_processes);
+               refuse(error, "%u ranks cannot be divided over %u processes", n_ranks,
+                      n_processes);
     for (uint32_t at = 0, size; at < n_ranks; at += size, n_machines++) {
         size = machine_ranks(world, at);
         if (n_processes == n_ranks && *first >= at && *first < at + size)
@@ -244,11 +243,10 @@ static bool find_ranks(const ExecCudaWorld *world, uint32_t *first, uint32_t *n,
         }
     }
     return n_processes == n_ranks || n_processes == n_machines ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "%u processes: expected one for each of the plan's %u machines, or "
-               "one for each of its %u GPUs",
-               n_processes, n_machines, n_ranks);
+           refuse(error,
+                  "%u processes: expected one for each of the plan's %u machines, or one "
+                  "for each of its %u GPUs",
+                  n_processes, n_machines, n_ranks);
 }
 
 /* Whether this process sees the GPUs that its ranks need. */

@@ -314,9 +314,8 @@ static bool check_target(const AdviseAsked *asked, const AdviseRow *fastest,
                            "%g s",
                            asked->target_s, fastest->iteration_s);
     if (fastest->tokens_per_s == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--tokens-per-day: the model's samples are no sequences of "
-                           "tokens; --target limits the time of an iteration");
+        return refuse(error, "--tokens-per-day: the model's samples are no sequences of "
+                             "tokens; --target limits the time of an iteration");
     return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "no choice of machines reaches %g tokens/s%s; the fastest "
                        "reaches %g",
@@ -342,8 +341,7 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
     const AdviseRow *enough =
         limited ? advise_within(row, n, asked->target_s, asked->tokens_per_s) : NULL;
     if (asked->tokens > 0 && !(row->tokens_per_s > 0)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "--tokens: the model's samples are no sequences of tokens");
+        refuse(error, "--tokens: the model's samples are no sequences of tokens");
         return NULL;
     }
     if (!check_target(asked, row, enough, error) ||

@@ -17,14 +17,12 @@ static bool advise_cost_number_of(char **texts, const char *option, const char *
     g_autofree char *joined = texts ? g_strjoinv(",", texts) : NULL;
     g_auto(GStrv) parts = joined ? g_strsplit(joined, ",", -1) : NULL;
     if (parts && !*parts)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got ''", option,
-                           expected);
+        return refuse(error, "%s: expected %s, got ''", option, expected);
     for (char **part = parts; part && *part; part++) {
         char *equals = strchr(*part, '=');
         double value;
         if (!equals || !number_read(equals + 1, 0, 1e6, &value))
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %s, got '%s'",
-                               option, expected, *part);
+            return refuse(error, "%s: expected %s, got '%s'", option, expected, *part);
         *equals = '\0';
         if (g_pattern_match_simple(*part, type))
             *number = value;

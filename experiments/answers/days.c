@@ -82,23 +82,21 @@ bool days_read_mtbf(const char *text, double *seconds, GError **error)
 {
     const char *name = text ? text : "llama3-405b";
     if (units_parse(name, QUANTITY_TIME, seconds, NULL))
-        return *seconds > 0 ||
-               kilter_fail(error, KILTER_ERROR_INPUT, "--mtbf: expected more than 0");
+        return *seconds > 0 || refuse(error, "--mtbf: expected more than 0");
     static const char *const COLUMNS[] = {"name", "mtbf_h", "source", NULL};
     g_autofree char *path = path_find("failures.csv");
     g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
     g_autoptr(GString) known = g_string_new(NULL);
     DaysRate rate = {.name = name, .known = known};
     if (!path)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "data/failures.csv is missing");
+        return refuse(error, "data/failures.csv is missing");
     if (!csv || !csv_expect(csv, COLUMNS, NULL, error) ||
         !csv_each(csv, days_take_rate, &rate, error))
         return false;
     *seconds = rate.hours * HOUR_S;
     return rate.hours > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--mtbf: expected a time such as 40000h%s, got '%.60s'",
-                       known->str, name);
+           refuse(error, "--mtbf: expected a time such as 40000h%s, got '%.60s'",
+                  known->str, name);
 }
 
 json_t *days_json(const SimCampaign *of, const SimCampaignReport *report,
@@ -143,10 +141,10 @@ bool days_read_tokens(const char *text, double *tokens, GError **error)
     for (const char *at = unit; whole && at && at >= units; at--)
         *tokens *= 1000;
     return (end != text && whole && *tokens >= 1 && *tokens <= most) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--tokens: expected a number from 1 to 1e18 such as 1T, 300B or "
-                       "2e10, got '%.60s'",
-                       text);
+           refuse(error,
+                  "--tokens: expected a number from 1 to 1e18 such as 1T, 300B or 2e10, "
+                  "got '%.60s'",
+                  text);
 }
 
 /* Random runs of a training that takes so long by itself, of a year at most. */
@@ -175,8 +173,7 @@ json_t *days_training_json(const Evaluation *of, double tokens, double dollars_a
     const SimWorkload work = sim_workload(of->plan, of->graph, of->view);
     const double iteration_s = of->report->iteration_time_s;
     if (!(work.tokens > 0) || !(iteration_s > 0)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "--tokens: the model's samples are no sequences of tokens");
+        refuse(error, "--tokens: the model's samples are no sequences of tokens");
         return NULL;
     }
     const double iterations = ceil(tokens / work.tokens);

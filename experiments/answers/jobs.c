@@ -68,10 +68,9 @@ static bool place_machine(Places *places, const Evaluation *plan, const char *na
         if (take(places, m, &plan->view->device[first], n, place + first))
             return true;
     g_autofree char *types = machine_types(plan->view->cluster, asked);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: no machine of cluster %s has %u free GPUs for its machine "
-                       "%.60s (%s)",
-                       name, cluster->name, asked->gpus, asked->name, types);
+    return refuse(
+        error, "%s: no machine of cluster %s has %u free GPUs for its machine %.60s (%s)",
+        name, cluster->name, asked->gpus, asked->name, types);
 }
 
 static bool check_granularity(const Evaluation *plan, char *const *name, uint32_t n,
@@ -79,10 +78,10 @@ static bool check_granularity(const Evaluation *plan, char *const *name, uint32_
 {
     for (uint32_t i = 0; i < n; i++)
         if (plan[i].view->granularity != view->granularity)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s is of another granularity than %s: expected plans of "
-                               "one --granularity",
-                               name[i], name[0]);
+            return refuse(error,
+                          "%s is of another granularity than %s: expected plans of one "
+                          "--granularity",
+                          name[i], name[0]);
     return true;
 }
 

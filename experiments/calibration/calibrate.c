@@ -346,12 +346,10 @@ static bool check_used(const Work *work, GError **error)
     for (uint32_t i = 0; !reason && i < work->measurements->len; i++)
         reason = work->placing[i].reason;
     return work->fits->len > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "none of the %u measurements can be used on cluster %s: %s",
-                       work->measurements->len,
-                       work->options->base ? work->options->base->name
-                                           : work->options->name,
-                       reason ? reason : "they are of other devices");
+           refuse(error, "none of the %u measurements can be used on cluster %s: %s",
+                  work->measurements->len,
+                  work->options->base ? work->options->base->name : work->options->name,
+                  reason ? reason : "they are of other devices");
 }
 
 Calibration *calibrate(const GArray *measurements, const CalibrateOptions *options,

@@ -98,18 +98,17 @@ static const char *only_device(const Work *work, GError **error)
         if (m->op == OP_KINDS)
             continue;
         if (device && strcmp(device, m->device) != 0) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "ops of %s and of %s were measured: give the cluster that they "
-                        "are in with --base",
-                        device, m->device);
+            refuse(error,
+                   "ops of %s and of %s were measured: give the cluster that they are in "
+                   "with --base",
+                   device, m->device);
             return NULL;
         }
         device = m->device;
     }
     if (!device)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "no op was measured, so nothing says how fast the devices are: give "
-                    "a cluster with --base");
+        refuse(error, "no op was measured, so nothing says how fast the devices are: "
+                      "give a cluster with --base");
     return device;
 }
 
@@ -145,10 +144,9 @@ bool calibrate_take_base(Work *work, GArray *rows, GError **error)
 {
     const Cluster *base = work->options->base;
     if (base->network)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--base: cluster %s has a topology, which calibration does "
-                           "not keep",
-                           base->name);
+        return refuse(
+            error, "--base: cluster %s has a topology, which calibration does not keep",
+            base->name);
     g_autofree char *text = cluster_write(base);
     work->cluster = cluster_parse("--base", text, strlen(text), error);
     if (!work->cluster)
@@ -160,10 +158,9 @@ bool calibrate_take_base(Work *work, GArray *rows, GError **error)
         if (type)
             g_array_index(rows, Measurement, i).device = type->name;
         else if (m->op < OP_KINDS)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "--base: cluster %s has no device type %s, which was "
-                               "measured",
-                               base->name, m->device);
+            return refuse(error,
+                          "--base: cluster %s has no device type %s, which was measured",
+                          base->name, m->device);
     }
     return true;
 }
@@ -198,10 +195,10 @@ bool calibrate_put_fits(Work *work, GError **error)
     }
     for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED; kind++)
         if (!fitted[kind] && !work->options->base)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "no %s among %u ranks was measured: measure it, or give a "
-                               "cluster with --base",
-                               collective_name((Collective)kind), work->ranks);
+            return refuse(error,
+                          "no %s among %u ranks was measured: measure it, or give a "
+                          "cluster with --base",
+                          collective_name((Collective)kind), work->ranks);
     if (any || !cluster->collective_source)
         set_text(&cluster->collective_source, work->options->source);
     return true;

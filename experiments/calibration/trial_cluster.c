@@ -265,9 +265,8 @@ bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,
 {
     *fitted = (TrialCluster){0};
     if (!any_measured(list))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "no trial was measured: expected seconds, tokens_per_s, "
-                           "tokens_per_s_per_gpu or samples_per_s in some line");
+        return refuse(error, "no trial was measured: expected seconds, tokens_per_s, "
+                             "tokens_per_s_per_gpu or samples_per_s in some line");
     if (!start_from(base, fitted, error))
         return false;
     g_autofree TrialPlan *plan = g_new0(TrialPlan, list->len + 1);

@@ -204,8 +204,7 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error)
         !csv_each(csv, read_row, &reader, error))
         return NULL;
     if (v->row->len == 0 && v->left->len > 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s",
-                    (const char *)g_ptr_array_index(v->left, 0));
+        refuse(error, "%s", (const char *)g_ptr_array_index(v->left, 0));
         return NULL;
     }
     if (v->row->len == 0) {
@@ -258,10 +257,9 @@ Validation *validate_store(const char *file, GError **error)
     if (!store || !store_query(store, sql, take_row, v, error))
         return NULL;
     if (v->row->len == 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: holds no measured plan with a prediction; kilter exec --db adds "
-                    "them",
-                    file);
+        refuse(error,
+               "%s: holds no measured plan with a prediction; kilter exec --db adds them",
+               file);
         return NULL;
     }
     summarise(v);

@@ -81,9 +81,8 @@ static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError
     }
     double tokens = 0;
     if (own->tokens && !(number_is(own->tokens, &tokens) && tokens > 0 && tokens <= 1e18))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--tokens-per-day: expected a number such as 2e10, got '%s'",
-                           own->tokens);
+        return refuse(error, "--tokens-per-day: expected a number such as 2e10, got '%s'",
+                      own->tokens);
     asked->tokens_per_s = tokens / SECONDS_A_DAY;
     return advise_prices_check(asked->prices, error);
 }

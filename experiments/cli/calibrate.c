@@ -171,8 +171,8 @@ static bool check_rows(const GArray *measurements, const GArray *tables, GError 
     if (measurements->len > 0 || tables->len == 0)
         return true;
     const MeasuredTable *table = &g_array_index(tables, MeasuredTable, 0);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: no row can be used: %s",
-                       table->file, table->reason ? table->reason : "there is none");
+    return refuse(error, "%s: no row can be used: %s", table->file,
+                  table->reason ? table->reason : "there is none");
 }
 
 static bool calibrate_run(const Own *own, int argc, char **argv,

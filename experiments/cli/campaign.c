@@ -43,8 +43,7 @@ bool command_campaign_check(const CommandCampaign *campaign, GError **error)
         {"--plot", campaign->plot},         {"--parts", campaign->parts}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_DAYS); i++)
         if (OF_DAYS[i].given && !campaign->days)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected --days as well",
-                               OF_DAYS[i].option);
+            return refuse(error, "%s: expected --days as well", OF_DAYS[i].option);
     return true;
 }
 
@@ -61,9 +60,8 @@ static bool read_number(const char *option, const char *text, double least, doub
                         double *value, GError **error)
 {
     return number_read(text, least, most, value) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: expected a number from %g to %g, got '%.60s'", option, least,
-                       most, text);
+           refuse(error, "%s: expected a number from %g to %g, got '%.60s'", option,
+                  least, most, text);
 }
 
 /* "3" machines, or "2%" of those that train, rounded up. */
@@ -86,10 +84,10 @@ static bool read_stragglers(const char *text, SimCampaign *of, GError **error)
     if (!text)
         return true;
     if (g_strv_length(part) != 3)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--stragglers: expected EVERY,STAYS,FACTOR such as "
-                           "1000h,30min,1.5, got '%.60s'",
-                           text);
+        return refuse(error,
+                      "--stragglers: expected EVERY,STAYS,FACTOR such as "
+                      "1000h,30min,1.5, got '%.60s'",
+                      text);
     return read_time("--stragglers", part[0], NULL, &of->straggler_every_s, error) &&
            read_time("--stragglers", part[1], NULL, &of->straggler_stays_s, error) &&
            read_number("--stragglers", part[2], 1, 1000, &of->straggler_factor, error);
@@ -104,25 +102,24 @@ static bool read_part(const char *text, GArray *parts, GError **error)
     double n = 0, machines = 0;
     SimCampaignPart part;
     if (!colon || colon == text || g_strv_length(word) != 3)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--parts: expected NAME:NUMBER,MTBF,MACHINES such as "
-                           "leaf:64,100000h,16, got '%.60s'",
-                           text);
+        return refuse(error,
+                      "--parts: expected NAME:NUMBER,MTBF,MACHINES such as "
+                      "leaf:64,100000h,16, got '%.60s'",
+                      text);
     if (!read_number("--parts", word[0], 1, 1e6, &n, error) ||
         !read_time("--parts", word[1], NULL, &part.mtbf_s, error) ||
         !read_number("--parts", word[2], 0, MOST_MACHINES, &machines, error))
         return false;
     if (!(part.mtbf_s > 0) || n != floor(n) || machines != floor(machines))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--parts: expected whole numbers, and more than 0 s between "
-                           "failures, got '%.60s'",
-                           text);
+        return refuse(error,
+                      "--parts: expected whole numbers, and more than 0 s between "
+                      "failures, got '%.60s'",
+                      text);
     part.n = (uint32_t)n;
     part.machines = (uint32_t)machines;
     g_array_append_val(parts, part);
     return parts->len <= CAMPAIGN_MAX_PARTS ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "--parts: expected at most %d parts",
-                       CAMPAIGN_MAX_PARTS);
+           refuse(error, "--parts: expected at most %d parts", CAMPAIGN_MAX_PARTS);
 }
 
 static bool campaign_read_parts(const char *text, GArray *parts, GError **error)
@@ -186,8 +183,7 @@ static bool plan_fewer(const CommandCampaign *campaign, const CommandPlanning *h
     if (campaign->replan == 0)
         return true;
     if (argc < 3 || how->change[CHANGE_WITHOUT])
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--replan is for MODEL CLUSTER, without --without");
+        return refuse(error, "--replan is for MODEL CLUSTER, without --without");
     const Cluster *cluster = evaluation->view->cluster;
     g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_types);
     uint32_t type = 0;

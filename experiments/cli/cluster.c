@@ -258,8 +258,7 @@ static bool import_slurm(const char *file, const char *text, const Sheets *sheet
     if (!slurm)
         return false;
     if (how->nodes > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--nodes: not expected: the file lists its nodes");
+        return refuse(error, "--nodes: not expected: the file lists its nodes");
     if (how->output) {
         g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, import, error);
         if (!cluster || !cluster_write_cluster(cluster, how, error))
@@ -287,9 +286,9 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
     if (!text)
         return false;
     if (hint && *hint)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a description of a machine or nodes of Slurm%s",
-                           file, hint);
+        return refuse(error,
+                      "%s: expected a description of a machine or nodes of Slurm%s", file,
+                      hint);
     g_autofree char *name = how->output ? name_of(how) : NULL;
     MachineImport import = {
         .name = name, .nodes = (uint32_t)how->nodes, .nics = (uint32_t)how->nics};
@@ -338,9 +337,9 @@ bool cmd_cluster(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (strcmp(argv[1], "import") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected import FILE, got '%.60s'; see kilter cluster --help",
-                           argv[1]);
+        return refuse(error,
+                      "expected import FILE, got '%.60s'; see kilter cluster --help",
+                      argv[1]);
     return command_check_range("--nodes", how.nodes, 1, NODES_MAX, error) &&
            command_check_range("--nics", how.nics, 0, NICS_MAX, error) &&
            import_file(argv[2], &how, &options, error);

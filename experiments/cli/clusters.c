@@ -180,10 +180,10 @@ bool cmd_clusters(int argc, char **argv, GError **error)
     g_auto(GStrv) names = path_list("clusters", ".yaml");
     if (!*names) {
         g_autofree char *searched = path_searched();
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "no bundled data found: no clusters/ in %s; KILTER_PATH names "
-                           "further folders",
-                           searched);
+        return refuse(error,
+                      "no bundled data found: no clusters/ in %s; KILTER_PATH names "
+                      "further folders",
+                      searched);
     }
     json_t *list = json_array();
     for (char **name = names; *name; name++) {

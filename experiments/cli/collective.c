@@ -94,14 +94,13 @@ static bool parse_shares(Own *own, SimCollectiveOptions *what, GError **error)
     for (char **word = words; *word; word++) {
         double share;
         if (!number_read(*word, 0, SHARE_MAX, &share))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "--shares: expected numbers from 0 to %g, got '%.60s'",
-                               SHARE_MAX, *word);
+            return refuse(error, "--shares: expected numbers from 0 to %g, got '%.60s'",
+                          SHARE_MAX, *word);
         sum += share;
         g_array_append_val(own->share, share);
     }
     if (own->shares && !(sum > 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "--shares: expected one above 0");
+        return refuse(error, "--shares: expected one above 0");
     what->share = own->shares ? (const double *)(void *)own->share->data : NULL;
     what->n_shares = own->share->len;
     return true;
@@ -117,8 +116,7 @@ static bool parse_root(const Own *own, SimCollectiveOptions *what, GError **erro
         return true;
     }
     if (!g_ascii_string_to_unsigned(own->root, 10, 0, UINT32_MAX - 1, &root, NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--root: expected a rank or all, got '%.60s'", own->root);
+        return refuse(error, "--root: expected a rank or all, got '%.60s'", own->root);
     what->root = (uint32_t)root;
     return true;
 }
@@ -128,8 +126,7 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
 {
     *granularity = GRANULARITY_GPU;
     if (!own->bytes)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected --bytes; see kilter collective --help");
+        return refuse(error, "expected --bytes; see kilter collective --help");
     if (!units_parse(own->bytes, QUANTITY_BYTES, &what->bytes, error)) {
         g_prefix_error(error, "--bytes: ");
         return false;
@@ -139,9 +136,8 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
         return false;
     }
     if (own->granularity && !granularity_parse(own->granularity, granularity))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "unknown granularity '%.60s'; expected machine or gpu",
-                           own->granularity);
+        return refuse(error, "unknown granularity '%.60s'; expected machine or gpu",
+                      own->granularity);
     return true;
 }
 

@@ -224,14 +224,13 @@ bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
             g_error_matches(bad, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
                 ? option_hint(bad->message, syntax, common)
                 : g_strdup("");
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s%s%s %s --help", bad->message,
-                           hint, *hint ? " See" : "; see", program);
+        return refuse(error, "%s%s%s %s --help", bad->message, hint,
+                      *hint ? " See" : "; see", program);
     }
     int n = *argc - 1;
     if (n < syntax->least || n > syntax->most)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s; see %s --help",
-                           *syntax->arguments ? syntax->arguments : "no arguments",
-                           program);
+        return refuse(error, "expected %s; see %s --help",
+                      *syntax->arguments ? syntax->arguments : "no arguments", program);
     return finish_options(options, error);
 }
 
@@ -239,8 +238,7 @@ bool command_check_range(const char *option, int value, int least, int most,
                          GError **error)
 {
     return (value >= least && value <= most) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %d to %d, got %d", option,
-                       least, most, value);
+           refuse(error, "%s: expected %d to %d, got %d", option, least, most, value);
 }
 
 GArray *command_ranks(const char *option, const char *list, uint32_t n, GError **error)
@@ -254,16 +252,14 @@ GArray *command_ranks(const char *option, const char *list, uint32_t n, GError *
         const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
         if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
             !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL)) {
-            kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "%s: expected numbers from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
-                option, n - 1, *word);
+            refuse(error,
+                   "%s: expected numbers from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
+                   option, n - 1, *word);
             return NULL;
         }
         for (uint32_t d = (uint32_t)low; d <= high; d++) {
             if (seen[d]) {
-                kilter_fail(error, KILTER_ERROR_INPUT,
-                            "%s: expected each number once, got %u again", option, d);
+                refuse(error, "%s: expected each number once, got %u again", option, d);
                 return NULL;
             }
             seen[d] = true;
@@ -279,8 +275,8 @@ bool command_check_choice(const char *option, const char *value,
     g_autofree char *known = g_strjoinv(", ", (char **)choices);
     g_autofree char *hint = names_hint(value, choices);
     return g_strv_contains(choices, value) ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected one of %s, got '%s'%s",
-                       option, known, value, hint);
+           refuse(error, "%s: expected one of %s, got '%s'%s", option, known, value,
+                  hint);
 }
 
 /* The first member of every object that is printed. */

@@ -44,10 +44,9 @@ bool cmd_days(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argv[1][strspn(argv[1], "0123456789.eE+-")])
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a number of days first, got '%s'; see kilter days "
-                           "--help",
-                           argv[1]);
+        return refuse(error,
+                      "expected a number of days first, got '%s'; see kilter days --help",
+                      argv[1]);
     own.campaign.days = g_strdup(argv[1]);
     own.campaign.plot = g_steal_pointer(&own.plot);
     own.campaign.jobs = own.jobs;

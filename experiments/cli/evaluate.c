@@ -82,8 +82,8 @@ bool command_check_plan_file(const char *file, const CommandPlanning *how,
         plans = plans || !options_find(&sim_option_table, key);
     }
     return !plans ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--planner, --granularity, --pin, --pins and --set of a planner's "
-                       "option are for MODEL CLUSTER; %s is a plan already",
-                       file);
+           refuse(error,
+                  "--planner, --granularity, --pin, --pins and --set of a planner's "
+                  "option are for MODEL CLUSTER; %s is a plan already",
+                  file);
 }

@@ -326,11 +326,10 @@ static bool exec_check_options(Own *own, GError **error)
         !exec_timing_check(&own->timing, error))
         return false;
     if (reference && is_single(own))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the reference backend computes in float64 only");
+        return refuse(error, "the reference backend computes in float64 only");
     if (!is_mpi(own) && own->source.how.slowdown)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--slowdown: only the mpi backend's ranks can be slowed down");
+        return refuse(error,
+                      "--slowdown: only the mpi backend's ranks can be slowed down");
     return true;
 }
 
@@ -562,9 +561,8 @@ static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **e
         return exec_mpi_start(&unused, &unused, error);
     const Plan *plan = own->source.plan;
     if (own->ranks >= 0 && (uint32_t)own->ranks != plan->n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--ranks %d: the plan is for %u devices", own->ranks,
-                           plan->n_devices);
+        return refuse(error, "--ranks %d: the plan is for %u devices", own->ranks,
+                      plan->n_devices);
     g_autofree char *text = plan_write(plan, own->source.graph);
     const uint32_t n_ranks = plan->n_devices;
     if ((own->shrink && !shrink_source(&own->source, error)) || !check_memory(own, error))
@@ -596,10 +594,9 @@ static bool exec_take_precision(Own *own, GError **error)
     if (own->half == EXEC_PLAIN)
         return true;
     if (own->chosen)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--dtype: expected none, as the model's tensors are stored in %s",
-            exec_half_name(own->half));
+        return refuse(error,
+                      "--dtype: expected none, as the model's tensors are stored in %s",
+                      exec_half_name(own->half));
     g_free(own->dtype);
     own->dtype = g_strdup(exec_half_name(own->half));
     return true;
@@ -629,15 +626,13 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
         (own->shrink && !starts && !shrink_source(&own->source, error)))
         return false;
     if (own->source.plan->strategy.sync_every > 1)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the plan's replicas exchange every %u steps, exec's after "
-                           "each one; expected sync_every=1",
-                           own->source.plan->strategy.sync_every);
+        return refuse(error,
+                      "the plan's replicas exchange every %u steps, exec's after each "
+                      "one; expected sync_every=1",
+                      own->source.plan->strategy.sync_every);
     if (own->source.plan->strategy.offload)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "the plan offloads states to the host, which exec does not; kilter "
-            "verify proves it");
+        return refuse(error, "the plan offloads states to the host, which exec does not; "
+                             "kilter verify proves it");
     for (char **text = own->source.how.slowdown; text && *text; text++)
         if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;

@@ -13,11 +13,10 @@ static bool read_file(ExecPlan *source, const char *file, const CommandOptions *
 {
     if (source->how.planner || source->how.granularity || options->set ||
         command_changes(&source->how))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--planner, --granularity, --set, --only, --without, --add and "
-            "--scale are for MODEL CLUSTER; %s is a plan already",
-            file);
+        return refuse(error,
+                      "--planner, --granularity, --set, --only, --without, --add and "
+                      "--scale are for MODEL CLUSTER; %s is a plan already",
+                      file);
     source->plan = plan_read(file, &source->graph, error);
     return source->plan != NULL;
 }
@@ -57,25 +56,24 @@ bool exec_plan_half(const Graph *graph, bool cuda, ExecNumbers *half, GError **e
     *half = EXEC_PLAIN;
     for (StateKind state = 0; state < STATE_KINDS; state++)
         if (states.of[state] > DTYPE_F32 && states.of[state] != DTYPE_NONE)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "model '%s': %s: expected fp32 or formats of two bytes where "
-                "something is timed",
-                graph_name(graph), STATE_KEYS[MIN(state, STATE_MOMENT)]);
+            return refuse(error,
+                          "model '%s': %s: expected fp32 or formats of two bytes where "
+                          "something is timed",
+                          graph_name(graph), STATE_KEYS[MIN(state, STATE_MOMENT)]);
     if (states.of[STATE_WEIGHTS] == DTYPE_NONE)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': weights: expected ones that lie there where "
-                           "something is timed, not such as are made from a master copy",
-                           graph_name(graph));
+        return refuse(error,
+                      "model '%s': weights: expected ones that lie there where something "
+                      "is timed, not such as are made from a master copy",
+                      graph_name(graph));
     if (numbers == NUMBERS_F32)
         return true;
     *half = numbers == NUMBERS_BF16 ? EXEC_BF16 : EXEC_FP16;
     return (cuda && precision_least_numbers(precision) == numbers) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "model '%s': precision=%s: %s runs in float32 or float64; "
-                       "time it with precision=single%s",
-                       graph_name(graph), precision_name(precision),
-                       cuda ? "what is timed in other than fp16 and bf16"
-                            : "what is timed on CPUs",
-                       cuda ? "" : ", or on GPUs (--backend cuda)");
+           refuse(error,
+                  "model '%s': precision=%s: %s runs in float32 or float64; time it with "
+                  "precision=single%s",
+                  graph_name(graph), precision_name(precision),
+                  cuda ? "what is timed in other than fp16 and bf16"
+                       : "what is timed on CPUs",
+                  cuda ? "" : ", or on GPUs (--backend cuda)");
 }

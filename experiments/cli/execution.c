@@ -19,10 +19,9 @@ bool command_execution_check(const CommandExecution *to, GError **error)
 {
     g_autofree char *first = to->chakra ? g_strconcat(to->chakra, ".0.et", NULL) : NULL;
     if (to->chakra && !*to->chakra)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "--chakra: expected a PREFIX");
+        return refuse(error, "--chakra: expected a PREFIX");
     if (to->messages && !to->chakra)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--messages is for --chakra; GOAL always has messages");
+        return refuse(error, "--messages is for --chakra; GOAL always has messages");
     return (!first || output_check(first, error)) &&
            (!to->goal || output_check(to->goal, error));
 }
@@ -145,9 +144,8 @@ static GPtrArray *read_ranks(const char *file, GHashTable **groups,
         g_autofree char *name =
             ranks ? g_strdup_printf("%s%u%s", before, r, after) : g_strdup(file);
         if (last > 0 && !g_file_test(name, G_FILE_TEST_EXISTS)) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "%s: no such file: the trace of rank %u of 0 to %d is missing",
-                        name, r, (int)last);
+            refuse(error, "%s: no such file: the trace of rank %u of 0 to %d is missing",
+                   name, r, (int)last);
             return NULL;
         }
         Trace *trace = trace_read(name, error);

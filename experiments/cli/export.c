@@ -102,10 +102,8 @@ bool cmd_export(int argc, char **argv, GError **error)
     if (!own.target && (own.csv || own.experiment || !g_str_has_suffix(argv[1], ".json")))
         return export_results(argv[1], &own, &options, error);
     if (!own.target)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected --to TARGET; see kilter export --help");
+        return refuse(error, "expected --to TARGET; see kilter export --help");
     if (own.csv || own.experiment)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--csv and --experiment are for results, --to for a plan");
+        return refuse(error, "--csv and --experiment are for results, --to for a plan");
     return export_plan(argv[1], &own, &options, error);
 }

@@ -28,9 +28,9 @@ COMMAND_OPTIONS(Own, figure_options, FIGURE_OPTIONS)
 static bool draw_timeline(const Own *own, GError **error)
 {
     if (!own->trace)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "timeline needs --trace FILE, as kilter simulate --trace FILE "
-                           "writes it");
+        return refuse(
+            error,
+            "timeline needs --trace FILE, as kilter simulate --trace FILE writes it");
     return timeline_figure_draw(own->trace, own->folder ? own->folder : "out", error);
 }
 
@@ -82,17 +82,14 @@ static bool draw(const char *name, const char *plan, const Own *own,
 {
     if (strcmp(name, "plan") == 0)
         return plan ? draw_plan(plan, own, options, error)
-                    : kilter_fail(
-                          error, KILTER_ERROR_INPUT,
-                          "plan needs the plan's file: kilter figure plan PLAN.json");
+                    : refuse(error,
+                             "plan needs the plan's file: kilter figure plan PLAN.json");
     if (plan)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected no more than %s, got '%s'", name, plan);
+        return refuse(error, "expected no more than %s, got '%s'", name, plan);
     if (strcmp(name, "timeline") == 0)
         return draw_timeline(own, error);
     if (own->trace)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--trace is for the figure timeline, not for %s", name);
+        return refuse(error, "--trace is for the figure timeline, not for %s", name);
     g_autofree char *database =
         own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", name);
     /* Checked before the store, since an unknown figure is the more likely mistake. */
@@ -115,8 +112,8 @@ bool cmd_figure(int argc, char **argv, GError **error)
     const char *folder = own.folder ? own.folder : "out";
     g_autofree char *more = figure_path("", folder, 1);
     if (!more && strcmp(argv[1], "all") == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--output: expected a folder for all figures, got %s", folder);
+        return refuse(error, "--output: expected a folder for all figures, got %s",
+                      folder);
     char *one[] = {argv[1], NULL};
     g_auto(GStrv) names = strcmp(argv[1], "all") == 0 ? figure_list() : g_strdupv(one);
     json_t *files = json_array();

@@ -218,8 +218,7 @@ bool cmd_fit(int argc, char **argv, GError **error)
         (own.output && !output_check(own.output, error)))
         return false;
     if (!own.cluster)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "expected --cluster with the cluster that the iterations ran on");
+        return refuse(error,
+                      "expected --cluster with the cluster that the iterations ran on");
     return fit_run(argv[1], &own, &options, error);
 }

@@ -41,12 +41,11 @@ bool cmd_formats(int argc, char **argv, GError **error)
         if (format == FORMATS) {
             json_decref(list);
             return g_file_test(argv[i], G_FILE_TEST_IS_REGULAR)
-                       ? kilter_fail(error, KILTER_ERROR_INPUT,
-                                     "%s: expected a file of a format that kilter "
-                                     "formats lists",
-                                     argv[i])
-                       : kilter_fail(error, KILTER_ERROR_INPUT,
-                                     "%s: expected a file that can be read", argv[i]);
+                       ? refuse(
+                             error,
+                             "%s: expected a file of a format that kilter formats lists",
+                             argv[i])
+                       : refuse(error, "%s: expected a file that can be read", argv[i]);
         }
         json_t *row = formats_row_json(format);
         json_object_set_new(row, "file", json_text(argv[i]));

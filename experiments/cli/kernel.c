@@ -157,16 +157,15 @@ static bool kernel_read_range(const char *name, const char *text,
         (range &&
          (!g_ascii_string_to_unsigned(ends[1], 10, 1, MOST_EXTENT, &high, NULL) ||
           high <= low)))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--%s: expected a whole number from 1 to %d, or LOW:HIGH with "
-                           "--plot, got '%.60s'",
-                           name, MOST_EXTENT, text);
+        return refuse(error,
+                      "--%s: expected a whole number from 1 to %d, or LOW:HIGH with "
+                      "--plot, got '%.60s'",
+                      name, MOST_EXTENT, text);
     *kernel_number(&q->kernel, extent->member) = (double)low;
     if (!range)
         return true;
     if (q->ranged)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--%s: expected one range, --%s is one", name, q->ranged);
+        return refuse(error, "--%s: expected one range, --%s is one", name, q->ranged);
     q->ranged = name;
     q->ranged_at = extent->member;
     q->low = (double)low;
@@ -184,13 +183,11 @@ static bool kernel_read_extents(const KernelOptions *own, KernelQuestion *q,
         if (word->at == offsetof(KernelOptions, format) || (!text && !extent))
             continue;
         if (!extent)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "--%s: kilter kernel %s has none; see kilter kernel --help", word->name,
-                q->word);
+            return refuse(error,
+                          "--%s: kilter kernel %s has none; see kilter kernel --help",
+                          word->name, q->word);
         if (!text && isnan(extent->unsaid))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "kilter kernel %s: expected --%s", q->word, word->name);
+            return refuse(error, "kilter kernel %s: expected --%s", q->word, word->name);
         if (!text)
             *kernel_number(&q->kernel, extent->member) = extent->unsaid;
         else if (!kernel_read_range(word->name, text, extent, q, error))
@@ -250,9 +247,8 @@ static bool kernel_read_format(const KernelOptions *own, const KernelDevice *dev
         if (device->peak[f] > 0)
             g_string_append_printf(known, "%s%s", known->len ? ", " : "",
                                    kernel_format_name(f));
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--format: expected what %s computes in (%s), got %s",
-                       device->name, known->str, kernel_format_name(*format));
+    return refuse(error, "--format: expected what %s computes in (%s), got %s",
+                  device->name, known->str, kernel_format_name(*format));
 }
 
 /* A message about extents that do not go together; NULL: they do. */
@@ -281,27 +277,24 @@ static bool kernel_read(const char *kind, const KernelOptions *own,
     *q = (KernelQuestion){.word = KIND[i].name, .kernel = {.kind = KIND[i].kind}};
     q->kernel.backward = own->backward;
     if (own->backward && !KIND[i].backward)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--backward: kilter kernel %s has no backward of its own",
-                           kind);
+        return refuse(error, "--backward: kilter kernel %s has no backward of its own",
+                      kind);
     if (own->causal && q->kernel.kind != KERNEL_ATTENTION)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--causal: expected kilter kernel attention");
+        return refuse(error, "--causal: expected kilter kernel attention");
     if (!kernel_read_format(own, device, q, error) || !kernel_read_extents(own, q, error))
         return false;
     if (q->kernel.kind == KERNEL_ATTENTION)
         q->kernel.attention.causal = own->causal;
     if ((own->plot != NULL) != (q->ranged != NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--plot: expected a folder and one extent that is a range, "
-                           "LOW:HIGH");
+        return refuse(
+            error, "--plot: expected a folder and one extent that is a range, LOW:HIGH");
     Kernel ends[] = {q->kernel, q->kernel};
     if (q->ranged)
         *kernel_number(&ends[1], q->ranged_at) = q->high;
     for (uint32_t e = 0; e < G_N_ELEMENTS(ends); e++) {
         kernel_settle(&ends[e]);
         if (kernel_misfit(&ends[e]))
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s", kernel_misfit(&ends[e]));
+            return refuse(error, "%s", kernel_misfit(&ends[e]));
     }
     return true;
 }
@@ -435,10 +428,10 @@ bool cmd_kernel(int argc, char **argv, GError **error)
         return false;
     }
     if (!device)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: its data sheet has no bandwidth, or neither clock nor "
-                           "processors, of which times of kernels follow",
-                           sheet->name);
+        return refuse(error,
+                      "%s: its data sheet has no bandwidth, or neither clock nor "
+                      "processors, of which times of kernels follow",
+                      sheet->name);
     KernelQuestion question;
     return kernel_read(argv[1], &own, device, &question, error) &&
            kernel_say(device, &question, &own, &options, error);

@@ -324,6 +324,6 @@ bool limits_set_memory(const char *size, GError **error)
         return false;
     *limit_words = '\0';
     return (bytes >= LEAST_BYTES && bound_memory(bytes, true)) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected at least 64 MiB that the system allows, got '%s'", size);
+           refuse(error, "expected at least 64 MiB that the system allows, got '%s'",
+                  size);
 }

@@ -60,8 +60,7 @@ static bool run_command(const Command *list, int argc, char **argv, GError **err
         g_strv_contains(known, argv[0]) ? NULL : names_hint(argv[0], known);
     g_autofree char *other = hint && !*hint ? command_of(argv[0]) : NULL;
     if (other)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "unknown command '%.60s'; %s",
-                           argv[0], other);
+        return refuse(error, "unknown command '%.60s'; %s", argv[0], other);
     return names_find("command", argv[0], known, &index, error) &&
            commands[index].run(argc, argv, error);
 }

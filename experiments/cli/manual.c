@@ -389,8 +389,7 @@ static bool manual_write_file(const char *folder, const char *relative, const ch
     g_autofree char *file = g_build_filename(folder, relative, NULL);
     g_autofree char *parent = g_path_get_dirname(file);
     if (g_mkdir_with_parents(parent, 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
-                           parent, g_strerror(errno));
+        return refuse(error, "cannot make the folder %s: %s", parent, g_strerror(errno));
     return output_write(file, text, -1, error);
 }
 

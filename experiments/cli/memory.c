@@ -225,11 +225,10 @@ static bool most_find_largest(Most *m, GError **error)
                            " fits; it lacks %" G_GUINT64_FORMAT " bytes",
                            m->key, m->misfit, m->missing_bytes);
     if (m->misfit == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT
-            " takes no more than half of it",
-            m->key, m->fits);
+        return refuse(error,
+                      "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT
+                      " takes no more than half of it",
+                      m->key, m->fits);
     for (uint32_t turn = 0; m->misfit - m->fits > m->step; turn++)
         if (!most_try_value(m, most_between(m, turn), &fits, error))
             return false;
@@ -291,11 +290,10 @@ static bool most_prepare(Most *m, const Evaluation *given, GError **error)
         m->step = m->gpus * MAX(strategy->micro_batch, 1);
     g_autofree char *value = most_parameter_of(m->model, m->key);
     return (value && g_ascii_string_to_unsigned(value, 10, 0, MOST, NULL, NULL)) ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "--most %s: expected gpus, micro_batch, or a number of %s, such as "
-               "batch or seq",
-               m->key, m->model);
+           refuse(error,
+                  "--most %s: expected gpus, micro_batch, or a number of %s, such as "
+                  "batch or seq",
+                  m->key, m->model);
 }
 
 /* Finds the largest `key` with which MODEL fits CLUSTER by the same planner, by doubling and
@@ -413,12 +411,11 @@ bool cmd_memory(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (own.most && argc == 2)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--most is for MODEL CLUSTER; %s is a plan already", argv[1]);
+        return refuse(error, "--most is for MODEL CLUSTER; %s is a plan already",
+                      argv[1]);
     if (own.most && own.fidelity)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--most goes by the planner's own fidelity, without --fidelity");
+        return refuse(error,
+                      "--most goes by the planner's own fidelity, without --fidelity");
     if (!(own.most
               ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
               : command_evaluate(&how, argc, argv, own.fidelity, &options, &evaluation,

@@ -19,9 +19,8 @@ static bool merge(const char *database, int n, char **part, const CommandOptions
     for (int i = 0; store && i < n; i++) {
         uint32_t added = 0;
         if (is_same_file(database, part[i]))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: expected another store than the one to merge into",
-                               part[i]);
+            return refuse(error, "%s: expected another store than the one to merge into",
+                          part[i]);
         if (!store_merge(store, part[i], &added, error)) {
             kilter_prefix(error, "%s: ", part[i]);
             return false;

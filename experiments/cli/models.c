@@ -132,7 +132,7 @@ bool cmd_models(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (output && argc < 2)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "--output: expected a MODEL");
+        return refuse(error, "--output: expected a MODEL");
     if (output && !write_model(argv[1], output, error))
         return false;
     if (argc > 1 && format_of_file(argv[1], FORMAT_MODEL) == FORMAT_CHECKPOINT)

@@ -124,18 +124,16 @@ static bool plot_draw(const char *database, Own *own, const CommandOptions *opti
     }
     if (results == 0 || pivot->row->len > PLOT_PLACES ||
         pivot->column->len > PLOT_SERIES + 1)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "expected numbers at 1 to %d places of %s in 1 to %d series of %s, got "
-            "%u numbers at %u places in %u series",
-            PLOT_PLACES, own->x, PLOT_SERIES, own->by, results, pivot->row->len,
-            pivot->column->len - 1);
+        return refuse(error,
+                      "expected numbers at 1 to %d places of %s in 1 to %d series of %s, "
+                      "got %u numbers at %u places in %u series",
+                      PLOT_PLACES, own->x, PLOT_SERIES, own->by, results, pivot->row->len,
+                      pivot->column->len - 1);
     if (!own->kind)
         kind = numbers == pivot->row->len && numbers > 1 ? 0 : 1;
     if (kind == 0 && numbers == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--kind line: expected numbers in %s, got '%s'", own->x,
-                           frame_at(pivot, 0, 0) ? frame_at(pivot, 0, 0) : "");
+        return refuse(error, "--kind line: expected numbers in %s, got '%s'", own->x,
+                      frame_at(pivot, 0, 0) ? frame_at(pivot, 0, 0) : "");
     const char *target = own->output ? own->output : "out";
     g_autofree char *data = plot_data(frame, pivot, own, KINDS[kind]);
     if (!figure_draw_text("plot", data, target, error))

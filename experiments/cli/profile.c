@@ -113,12 +113,10 @@ static bool profile_check_options(Own *own, GError **error)
         !profile_options_in_range(own, error) || !exec_timing_check(&own->timing, error))
         return false;
     if (!own->output)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected --output FILE for the measurements");
+        return refuse(error, "expected --output FILE for the measurements");
     if (strpbrk(own->device, ",#\r\n") || !*own->device)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--device: expected a name without commas, got '%s'",
-                           own->device);
+        return refuse(error, "--device: expected a name without commas, got '%s'",
+                      own->device);
     if (own->largest &&
         !units_parse(own->largest, QUANTITY_BYTES, &own->largest_bytes, error)) {
         g_prefix_error(error, "--largest: ");
@@ -211,8 +209,7 @@ static bool profile_as_rank(ExecRank rank, void *data, GError **error)
     const Work *work = data;
     const Own *own = work->own;
     if (rank.n != (uint32_t)own->ranks)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "--ranks %d: mpirun started %u",
-                           own->ranks, rank.n);
+        return refuse(error, "--ranks %d: mpirun started %u", own->ranks, rank.n);
     g_autoptr(ExecBackend) backend = profile_backend_new(own, rank, error);
     if (!backend)
         return false;
@@ -243,10 +240,10 @@ static bool profile_take_precision(Own *own, int argc, char **argv, GError **err
         if (!graph || !exec_plan_half(graph, profile_is_cuda(own), &half, error))
             return false;
         if (i > 1 && half != own->half)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "'%s': expected the precision of '%s': measure one "
-                               "precision at a time",
-                               argv[i], argv[1]);
+            return refuse(
+                error,
+                "'%s': expected the precision of '%s': measure one precision at a time",
+                argv[i], argv[1]);
         own->half = half;
     }
     return true;

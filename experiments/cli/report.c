@@ -75,7 +75,7 @@ static char *report_names(const char *what, const char *line, const Own *own,
         own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", what);
     g_autofree char *folder = g_path_get_dirname(database);
     if (names && g_mkdir_with_parents(folder, 0777) != 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s", folder);
+        refuse(error, "cannot make the folder %s", folder);
         return NULL;
     }
     for (char **name = names; name && *name; name++)
@@ -147,7 +147,7 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
 {
     const bool plan = !stored && !named;
     if (named && (g_str_has_suffix(what, ".json") || g_str_has_suffix(what, ".db")))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: no such file", what);
+        return refuse(error, "%s: no such file", what);
     const char *const is = named    ? "is not a file"
                            : stored ? "is a database of results"
                                     : "is taken for a plan";
@@ -157,7 +157,7 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
                                   ? "--db is for names of experiments and papers"
                               : own->markdown && plan ? "--markdown is for results"
                                                       : NULL;
-    return !wrong || kilter_fail(error, KILTER_ERROR_INPUT, "%s; %s %s", wrong, what, is);
+    return !wrong || refuse(error, "%s; %s %s", wrong, what, is);
 }
 
 static char *report_make(const char *what, const char *line, const Own *own,
@@ -191,7 +191,7 @@ bool cmd_report(int argc, char **argv, GError **error)
                                 ? report_make(argv[1], line, &own, &options, error)
                                 : NULL;
     if (text && !given && g_mkdir_with_parents("out", 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out");
+        return refuse(error, "cannot make the folder out");
     if (!text || !output_write(own.output, text, -1, error))
         return false;
     command_report(&options,

@@ -258,8 +258,7 @@ static Store *begin_store(const char *database, const char *line, GError **error
 {
     g_autofree char *folder = g_path_get_dirname(database);
     if (g_mkdir_with_parents(folder, 0777) != 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
-                    g_strerror(errno));
+        refuse(error, "cannot make the folder %s: %s", folder, g_strerror(errno));
         return NULL;
     }
     g_autoptr(Store) store = store_open(database, error);
@@ -285,12 +284,10 @@ static bool run_scorecard(const char *what, const char *line, Own *own,
         own->database =
             g_build_filename(own->folder ? own->folder : "out", "scorecard.db", NULL);
     if (!own->measured)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "the scorecard needs measured data, which Kilter does not "
-                           "have: give its folder by --measured DIR");
+        return refuse(error, "the scorecard needs measured data, which Kilter does not "
+                             "have: give its folder by --measured DIR");
     if (own->plain && own->starts > 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--starts: expected no --plain, whose costs have no start");
+        return refuse(error, "--starts: expected no --plain, whose costs have no start");
     g_autoptr(GPtrArray) sets = read_sets(some ? some + 1 : NULL, own, options, error);
     g_autoptr(Store) store = sets ? begin_store(own->database, line, error) : NULL;
     json_auto_t *list = json_array();
@@ -470,8 +467,7 @@ static GPtrArray *reproduce_load_all(const char *what, const Own *own,
                                      const CommandOptions *options, GError **error)
 {
     if (own->threads < 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "-j: expected a number of threads, got %d",
-                    own->threads);
+        refuse(error, "-j: expected a number of threads, got %d", own->threads);
         return NULL;
     }
     g_auto(GStrv) names = reproduce_names(what, error);

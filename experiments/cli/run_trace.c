@@ -70,17 +70,14 @@ bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
     if (format == FORMAT_CHAKRA && argc == 3)
         return command_simulate_execution(argv[1], argv[2], how, options, error);
     if (format == FORMAT_CHAKRA)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: a trace runs on a cluster: expected TRACE.0.et CLUSTER",
-                           argv[1]);
+        return refuse(error, "%s: a trace runs on a cluster: expected TRACE.0.et CLUSTER",
+                      argv[1]);
     if (argc == 3)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected an execution trace of Chakra before a cluster",
-                           argv[1]);
+        return refuse(error, "%s: expected an execution trace of Chakra before a cluster",
+                      argv[1]);
     if (how->slowdown || how->granularity || command_changes(how))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "options of the cluster are for traces; %s is a task graph",
-                           argv[1]);
+        return refuse(error, "options of the cluster are for traces; %s is a task graph",
+                      argv[1]);
     return command_simulate_tasks(argv[1], options, error);
 }
 

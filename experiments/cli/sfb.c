@@ -117,9 +117,8 @@ bool cmd_sfb(int argc, char **argv, GError **error)
     if (argc == 2)
         return (!prices && !how.granularity && !command_changes(&how))
                    ? solve_file(argv[1], &options, error)
-                   : kilter_fail(error, KILTER_ERROR_INPUT,
-                                 "--prices, --granularity and what changes a cluster are "
-                                 "for MODEL CLUSTER");
+                   : refuse(error, "--prices, --granularity and what changes a cluster "
+                                   "are for MODEL CLUSTER");
     g_auto(CommandSetting) setting = {0};
     Outcome outcome = {0};
     SfbPrices by = SFB_KILTER;

@@ -21,8 +21,7 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
         if (row)
             return row;
     }
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "no database in out/ has a result '%s'; --db FILE names one", hash);
+    refuse(error, "no database in out/ has a result '%s'; --db FILE names one", hash);
     return NULL;
 }
 

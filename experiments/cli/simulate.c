@@ -215,9 +215,8 @@ static bool sample(const Evaluation *evaluation, const Own *own, const SimOption
         return true;
     g_autofree char *others = fidelity_list(FIDELITY_STREAMS);
     if (!fidelity_can(evaluation->report->fidelity, FIDELITY_STREAMS))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "fidelity %s has no noise for --samples, expected %s",
-                           evaluation->report->fidelity, others);
+        return refuse(error, "fidelity %s has no noise for --samples, expected %s",
+                      evaluation->report->fidelity, others);
     const uint32_t jobs = own->jobs > 0 ? (uint32_t)own->jobs : g_get_num_processors();
     *samples = sim_samples(evaluation->plan, evaluation->graph, evaluation->view, sim,
                            (uint32_t)own->samples, jobs, error);
@@ -251,10 +250,9 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     const bool wanted = own->explain || own->trace;
     g_autofree char *others = fidelity_list(FIDELITY_LANES);
     if (wanted && !evaluation->report->timeline)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "fidelity %s has no timeline for --trace and --explain, "
-                           "expected %s",
-                           evaluation->report->fidelity, others);
+        return refuse(
+            error, "fidelity %s has no timeline for --trace and --explain, expected %s",
+            evaluation->report->fidelity, others);
     if (!evaluation_check_fits(evaluation, error) ||
         !sample(evaluation, own, &sim, &samples, error) ||
         (own->trace && !write_trace(evaluation, own, error)) ||
@@ -297,8 +295,8 @@ static bool check_no_plan(const Own *own, const char *file, const char *what,
         {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_PLANS); i++)
         if (OF_PLANS[i].given)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s is for a plan; %s is %s",
-                               OF_PLANS[i].option, file, what);
+            return refuse(error, "%s is for a plan; %s is %s", OF_PLANS[i].option, file,
+                          what);
     return true;
 }
 
@@ -307,8 +305,7 @@ static bool simulate_trace(int argc, char **argv, const Own *own,
                            const CommandOptions *options, GError **error)
 {
     if (argc == 2 && own->how.slowdown)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--slowdown is for plans; %s is a task graph", argv[1]);
+        return refuse(error, "--slowdown is for plans; %s is a task graph", argv[1]);
     if (!check_no_plan(own, argv[1], argc == 2 ? "a task graph" : "a trace", error) ||
         !command_run_trace(argc, argv, &own->how, options, error))
         return false;
@@ -324,16 +321,15 @@ static bool simulate_jobs(int argc, char **argv, const Own *own,
                           const CommandOptions *options, GError **error)
 {
     if (!own->cluster)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           own->place
-                               ? "--place is for --cluster"
-                               : "several plans need --cluster, expected PLAN.json "
-                                 "| MODEL CLUSTER");
+        return refuse(
+            error,
+            own->place
+                ? "--place is for --cluster"
+                : "several plans need --cluster, expected PLAN.json | MODEL CLUSTER");
     if (command_changes(&own->how) || own->how.slowdown || own->how.planner ||
         own->how.granularity)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--planner, --granularity, --slowdown and what changes a "
-                           "cluster are for one plan");
+        return refuse(error, "--planner, --granularity, --slowdown and what changes a "
+                             "cluster are for one plan");
     return check_no_plan(own, "--cluster", "for several plans", error) &&
            command_simulate_jobs(argv + 1, (uint32_t)argc - 1, own->cluster, own->place,
                                  (uint32_t)own->samples, options, error);

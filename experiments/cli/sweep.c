@@ -97,11 +97,10 @@ static bool shard_of_array(const Own *own, const char *variable, SweepOptions *s
         sweep->shards = (uint32_t)own->parts;
         return (sweep_count_of(text, MOST_SHARDS, &sweep->shard) &&
                 sweep->shard < sweep->shards) ||
-               kilter_fail(
-                   error, KILTER_ERROR_INPUT,
-                   "JOB_COMPLETION_INDEX: expected an index below --plan-shards N, "
-                   "the job's completions, got '%s' of %d",
-                   text, own->parts);
+               refuse(error,
+                      "JOB_COMPLETION_INDEX: expected an index below --plan-shards N, "
+                      "the job's completions, got '%s' of %d",
+                      text, own->parts);
     }
     const bool good =
         sweep_count_of(text, UINT32_MAX, &sweep->shard) &&
@@ -109,10 +108,10 @@ static bool shard_of_array(const Own *own, const char *variable, SweepOptions *s
         sweep_count_of(g_getenv("SLURM_ARRAY_TASK_COUNT"), MOST_SHARDS, &sweep->shards);
     sweep->shard -= least;
     return (good && sweep->shard < sweep->shards) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "SLURM_ARRAY_TASK_ID: expected a task of an array without gaps, "
-                       "got '%s'",
-                       text);
+           refuse(
+               error,
+               "SLURM_ARRAY_TASK_ID: expected a task of an array without gaps, got '%s'",
+               text);
 }
 
 /* Finds the shard in `--shard I/N` or, without it, in the environment of the array that this
@@ -127,9 +126,8 @@ static bool find_shard(const Own *own, SweepOptions *sweep, GError **error)
             sweep_count_of(part[0], MOST_SHARDS, &sweep->shard) &&
             sweep_count_of(part[1], MOST_SHARDS, &sweep->shards) &&
             sweep->shard < sweep->shards) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--shard: expected I/N with I from 0 to N - 1, got '%s'",
-                       own->shard);
+           refuse(error, "--shard: expected I/N with I from 0 to N - 1, got '%s'",
+                  own->shard);
 }
 
 /* The page of a running sweep is written this often, in seconds, and rests for so many times what
@@ -180,8 +178,7 @@ static bool sweep(const Experiment *experiment, const char *database, const char
         limits_note("shard %u of %u, by %s", sweep_options.shard, sweep_options.shards,
                     shard_variable());
     if (!own->database && g_mkdir_with_parents("out", 0777) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder out: %s",
-                           g_strerror(errno));
+        return refuse(error, "cannot make the folder out: %s", g_strerror(errno));
     g_autoptr(Store) store = store_open(database, error);
     if (!store || !store_begin_run(store, line, command_revision(), error))
         return false;
@@ -438,9 +435,8 @@ static bool sweep_work(const Experiment *experiment, const char *file, const cha
         own->database ? g_strdup(own->database)
                       : g_strdup_printf("out/%s.db", experiment_name(experiment));
     if (!own->emit && (own->processors || own->memory || own->time || own->queue))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--cpus-per-task, --mem, --time and --partition are for --emit");
+        return refuse(error,
+                      "--cpus-per-task, --mem, --time and --partition are for --emit");
     if (own->emit)
         return emit(experiment, file, database, own, options, error);
     if (own->dry_run)
@@ -454,8 +450,7 @@ static bool load_and_sweep(const char *file, const char *line, const Own *own,
                            const CommandOptions *options, GError **error)
 {
     if (own->threads < 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "-j: expected a number of threads, got %d", own->threads);
+        return refuse(error, "-j: expected a number of threads, got %d", own->threads);
     if (!sweep_options_in_range(own, error))
         return false;
     ExperimentChange change = {.granularity = own->granularity,
@@ -482,15 +477,12 @@ bool cmd_sweep(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argc == 3 && (!own.status || own.database))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected one experiment, got '%s' too", argv[2]);
+        return refuse(error, "expected one experiment, got '%s' too", argv[2]);
     /* RESULTS.db and the experiment in either order */
     const bool first = argc == 3 && is_database(argv[1]);
     if (argc == 3 && !first && !is_database(argv[2]))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--status: expected a database and an experiment, got '%s' and "
-            "'%s'",
+        return refuse(
+            error, "--status: expected a database and an experiment, got '%s' and '%s'",
             argv[1], argv[2]);
     if (argc == 3)
         own.database = g_strdup(argv[first ? 1 : 2]);

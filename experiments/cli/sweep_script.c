@@ -25,8 +25,7 @@ static bool add_line(GString *text, const char *line, const Word *words, const c
         while (i % 2 == 1 && at->word && strcmp(at->word, part[i]) != 0)
             at++;
         if (!at->word || (i % 2 == 1 && !part[i + 1]))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: no value of a sweep is @%s@", file, part[i]);
+            return refuse(error, "%s: no value of a sweep is @%s@", file, part[i]);
         if (i % 2 == 1 && !at->value) {
             g_string_truncate(text, begin);
             return true;
@@ -60,10 +59,10 @@ static bool are_words(const SweepScript *script, GError **error)
                                  script->queue};
     for (uint32_t i = 0; i < G_N_ELEMENTS(asked); i++)
         if (asked[i] && (!*asked[i] || strpbrk(asked[i], " \t\r\n\"'\\#{}$`;&|<>()*?~")))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "--cpus-per-task, --mem, --time, --partition: expected a "
-                               "word of the scheduler, got '%s'",
-                               asked[i]);
+            return refuse(error,
+                          "--cpus-per-task, --mem, --time, --partition: expected a word "
+                          "of the scheduler, got '%s'",
+                          asked[i]);
     return true;
 }
 

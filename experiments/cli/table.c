@@ -121,10 +121,8 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
                       own->columns ? own->columns : "planner",
                       own->value ? own->value : "iteration_time_s", PIVOT_MIN};
     if (own->all && (own->rows || own->columns || own->value || own->reduce))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "--all: expected no --rows, --columns, --value and --reduce, as "
-            "all columns are shown");
+        return refuse(error, "--all: expected no --rows, --columns, --value and "
+                             "--reduce, as all columns are shown");
     if (!read_reduce(own->reduce, &spec.reduce, error))
         return false;
     g_autoptr(Frame) frame = read_results(database, own->experiment, options, error);

@@ -36,9 +36,8 @@ bool cmd_validate(int argc, char **argv, GError **error)
         return false;
     const bool stored = validate_is_store(argv[1]);
     if (stored && own.cluster)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--cluster is for a CSV with plan files; %s is a store",
-                           argv[1]);
+        return refuse(error, "--cluster is for a CSV with plan files; %s is a store",
+                      argv[1]);
     g_autoptr(Validation) v = stored ? validate_store(argv[1], error)
                                      : validate_csv(argv[1], own.cluster, error);
     if (!v || (own.plot && !validate_draw(v, own.plot, error)))

@@ -225,18 +225,14 @@ bool cmd_verify(int argc, char **argv, GError **error)
         return false;
     own.backend = own.backend ? own.backend : g_strdup("reference");
     if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--backend: expected reference or cuda, got '%s'",
-                           own.backend);
+        return refuse(error, "--backend: expected reference or cuda, got '%s'",
+                      own.backend);
     if (own.virtual_ranks && strcmp(own.backend, "cuda") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--virtual-ranks: only --backend cuda has them");
+        return refuse(error, "--virtual-ranks: only --backend cuda has them");
     if (own.half && strcmp(own.backend, "cuda") != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--half: only --backend cuda stores numbers of two bytes");
+        return refuse(error, "--half: only --backend cuda stores numbers of two bytes");
     if (own.theory && argc != 2)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--theory: expected MODEL alone; see kilter verify --help");
+        return refuse(error, "--theory: expected MODEL alone; see kilter verify --help");
     return own.theory || asks_for_theory(argc, argv)
                ? verify_theory(argv[1], &own, &options, error)
                : verify_plan(&own, argc, argv, &options, error);

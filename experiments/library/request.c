@@ -16,12 +16,11 @@ static const char *text_of(const json_t *root, const char *key, const char *usua
 {
     const json_t *value = json_object_get(root, key);
     if (value && !json_is_string(value)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "request: %s: expected a text", key);
+        refuse(error, "request: %s: expected a text", key);
         return NULL;
     }
     if (!value && !usual)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "request: %s: missing; expected this member", key);
+        refuse(error, "request: %s: missing; expected this member", key);
     return value ? json_string_value(value) : usual;
 }
 
@@ -33,8 +32,8 @@ static json_t *parse(const char *request, GError **error)
     json_t *value;
     uint32_t index;
     if (!json_is_object(root)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "request: expected an object%s%s",
-                    root ? "" : ": ", root ? "" : wrong.text);
+        refuse(error, "request: expected an object%s%s", root ? "" : ": ",
+               root ? "" : wrong.text);
         json_decref(root);
         return NULL;
     }
@@ -56,16 +55,14 @@ static bool read_options(const json_t *root, PlannerOptions *options, GError **e
     json_t *value;
     planner_options_init(options);
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "request: seed: expected an integer from 0");
+        return refuse(error, "request: seed: expected an integer from 0");
     if (seed)
         options->seed = (uint64_t)json_integer_value(seed);
     if (set && !json_is_object(set))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "request: set: expected an object");
+        return refuse(error, "request: set: expected an object");
     json_object_foreach (set, key, value) {
         if (!json_is_string(value))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "request: set: %s: expected a text, as \"25MiB\"", key);
+            return refuse(error, "request: set: %s: expected a text, as \"25MiB\"", key);
         if (!planner_options_set(options, key, json_string_value(value), error))
             return false;
     }
@@ -115,9 +112,8 @@ static bool evaluate_plan(const json_t *root, const char *fidelity,
         return false;
     if (json_object_get(root, "model") || json_object_get(root, "cluster") ||
         json_object_get(root, "planner") || json_object_get(root, "granularity"))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "request: plan: expected no model, cluster, planner or "
-                           "granularity beside it");
+        return refuse(error, "request: plan: expected no model, cluster, planner or "
+                             "granularity beside it");
     Plan *plan = evaluation_read(file, &graph, &cluster, error);
     options.sim.seed = options.seed;
     if (!plan || !evaluation_of_plan(plan, graph, cluster, fidelity, &options.sim,
@@ -144,8 +140,7 @@ bool request_plan(const char *request, Evaluation *evaluation, GError **error)
     const char *fidelity;
     bool good = root && read_fidelity(root, NULL, &fidelity, error);
     if (good && json_object_get(root, "plan"))
-        good = kilter_fail(error, KILTER_ERROR_INPUT,
-                           "request: plan: expected a model and a cluster to plan");
+        good = refuse(error, "request: plan: expected a model and a cluster to plan");
     good = good && evaluate_model(root, fidelity, evaluation, error);
     json_decref(root);
     return good;

@@ -16,8 +16,7 @@ static char *asset(const char *name, GError **error)
     g_autofree char *path = path_find(relative);
     char *text = NULL;
     if (!path)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s is missing: reports need it",
-                    relative);
+        refuse(error, "%s is missing: reports need it", relative);
     else
         g_file_get_contents(path, &text, NULL, error);
     return text;

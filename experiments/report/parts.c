@@ -38,10 +38,9 @@ static bool choose(const char *file, GPtrArray *there, const char *const *names,
 {
     for (; names && *names; names++)
         if (!g_ptr_array_find_with_equal_func(there, *names, g_str_equal, NULL))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s holds no results of the experiment %s", file, *names);
-    return there->len > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s holds no results", file);
+            return refuse(error, "%s holds no results of the experiment %s", file,
+                          *names);
+    return there->len > 0 || refuse(error, "%s holds no results", file);
 }
 
 static ReportPart *part_new(const char *name, GError **error)

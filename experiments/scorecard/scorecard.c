@@ -345,7 +345,7 @@ static bool check_some(const TrialSet *set, const Score *score, GError **error)
             return true;
         reason = reason ? reason : score->reason[i];
     }
-    return !reason || kilter_fail(error, KILTER_ERROR_INPUT, "%s", reason);
+    return !reason || refuse(error, "%s", reason);
 }
 
 static void score_start(const TrialSet *set, Score *score)

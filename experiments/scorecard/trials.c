@@ -59,7 +59,7 @@ static void trials_count_unable(TrialSet *set, const char *reason)
 
 static bool failed(sqlite3 *db, const char *what, GError **error)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", what, sqlite3_errmsg(db));
+    return refuse(error, "%s: %s", what, sqlite3_errmsg(db));
 }
 
 /* "INSERT INTO table VALUES (?, ?, ...)". */
@@ -140,8 +140,7 @@ static bool load_all(sqlite3 *db, const char *folder, const char *query, GError 
 {
     GDir *dir = g_dir_open(folder, 0, NULL);
     if (!dir)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a folder of measured data", folder);
+        return refuse(error, "%s: expected a folder of measured data", folder);
     bool good = true;
     for (const char *name; good && (name = g_dir_read_name(dir));)
         good = load_named(db, folder, name, query, error);
@@ -157,7 +156,7 @@ static int column_of(sqlite3_stmt *row, const char *name, GError **error)
     for (int i = 0; i < sqlite3_column_count(row); i++)
         if (strcmp(sqlite3_column_name(row, i), name) == 0)
             return i;
-    kilter_fail(error, KILTER_ERROR_INPUT, "the query has no column '%s'", name);
+    refuse(error, "the query has no column '%s'", name);
     return -1;
 }
 
@@ -405,7 +404,7 @@ static TrialSet *trials_read_with(const char *name, const char *folder,
         g_auto(GStrv) known = trials_names();
         uint32_t index;
         if (names_find("data set", name, (const char *const *)known, &index, error))
-            kilter_fail(error, KILTER_ERROR_INPUT, "cannot read %s", relative);
+            refuse(error, "cannot read %s", relative);
         return NULL;
     }
     g_autoptr(TrialSet) set = trials_new(name);

@@ -71,9 +71,8 @@ bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
     sim_options_init(&evaluation->sim);
     if (evaluation->view->n_devices == plan->n_devices)
         return true;
-    kilter_fail(error, KILTER_ERROR_INPUT,
-                "the plan is for %u devices, cluster %s has %u at this granularity",
-                plan->n_devices, plan->cluster, evaluation->view->n_devices);
+    refuse(error, "the plan is for %u devices, cluster %s has %u at this granularity",
+           plan->n_devices, plan->cluster, evaluation->view->n_devices);
     evaluation_clear(evaluation);
     return false;
 }

@@ -289,9 +289,8 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
         return NULL;
     g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
     if (named->len > GRID_KEYS) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: grid: expected at most %d axes by key, got %u", path, GRID_KEYS,
-                    named->len);
+        refuse(error, "%s: grid: expected at most %d axes by key, got %u", path,
+               GRID_KEYS, named->len);
         return NULL;
     }
     g_autoptr(ExperimentFile) file = g_new0(ExperimentFile, 1);

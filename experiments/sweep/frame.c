@@ -136,8 +136,8 @@ Frame *frame_read(Store *store, const char *experiment, GError **error)
         return NULL;
     if (frame->row->len > 0)
         return g_steal_pointer(&frame);
-    kilter_fail(error, KILTER_ERROR_INPUT, "no results%s%s",
-                experiment ? " of the experiment " : "", experiment ? experiment : "");
+    refuse(error, "no results%s%s", experiment ? " of the experiment " : "",
+           experiment ? experiment : "");
     return NULL;
 }
 

@@ -59,8 +59,7 @@ json_t *stored_find(Store *store, const char *prefix, GError **error)
 {
     g_autofree char *hash = g_ascii_strdown(prefix, -1);
     if (!*hash || hash[strspn(hash, "0123456789abcdef")] != '\0') {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "expected the beginning of a hash, hex digits, got '%s'", prefix);
+        refuse(error, "expected the beginning of a hash, hex digits, got '%s'", prefix);
         return NULL;
     }
     g_auto(GStrv) part = g_strsplit(ROW, "%s", 2);
@@ -72,11 +71,11 @@ json_t *stored_find(Store *store, const char *prefix, GError **error)
         json_object_foreach (found, key, value)
             row = value;
         if (json_object_size(found) != 1)
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        json_object_size(found) == 0
-                            ? "no result has a hash that begins with '%s'"
-                            : "several results have hashes that begin with '%s'",
-                        prefix);
+            refuse(error,
+                   json_object_size(found) == 0
+                       ? "no result has a hash that begins with '%s'"
+                       : "several results have hashes that begin with '%s'",
+                   prefix);
         else
             json_incref(row);
     }
@@ -98,8 +97,7 @@ static Cluster *cluster_of(const json_t *row, GError **error)
     json_t *part = json_object_get(json_object_get(row, "config"), "cluster");
     json_t *content = json_object_get(part, "cluster");
     if (!content) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the result has no cluster, so it cannot be evaluated again");
+        refuse(error, "the result has no cluster, so it cannot be evaluated again");
         return NULL;
     }
     char *text = json_dumps(content, JSON_COMPACT);
@@ -155,8 +153,7 @@ static Configuration *configuration_of(const json_t *row, const Cluster *cluster
     if (exchange)
         return exchange_of(row, exchange, cluster, granularity, error);
     if (!model || json_object_get(json_object_get(row, "subject"), "trial")) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "the result is not a plan of a model, so it cannot be made again");
+        refuse(error, "the result is not a plan of a model, so it cannot be made again");
         return NULL;
     }
     const Planner *planner = planner_find(text_of(row, "planner"), error);

@@ -46,8 +46,7 @@ void subject_free(Subject *subject)
 /* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
 static bool check(const Subject *subject, GError **error)
 {
-    return !subject->message ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s", subject->message);
+    return !subject->message || refuse(error, "%s", subject->message);
 }
 
 const char *subject_model(const Subject *subject)

@@ -51,22 +51,19 @@ static bool check(const SimCampaign *of, GError **error)
     if (!(of->iteration_s > 0) || !(of->days_s > 0) || of->gpus == 0 || of->runs == 0 ||
         of->runs > CAMPAIGN_MAX_RUNS || of->n_fewer > CAMPAIGN_MAX_FEWER ||
         of->n_parts > CAMPAIGN_MAX_PARTS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "a run of days needs an iteration, a length above 0 and 1 to "
-                           "%d runs",
-                           CAMPAIGN_MAX_RUNS);
+        return refuse(
+            error, "a run of days needs an iteration, a length above 0 and 1 to %d runs",
+            CAMPAIGN_MAX_RUNS);
     const double expected =
         (of->failure_s ? of->n_failures : 0) + of->days_s * failure_rate(of);
     const double slow =
         of->straggler_every_s > 0 ? of->days_s / of->straggler_every_s * of->gpus : 0;
     enum { MOST = 10000000 };
     if (expected + slow > MOST)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%.3g failures and stragglers in a run, expected at most %d",
-                           expected + slow, MOST);
+        return refuse(error, "%.3g failures and stragglers in a run, expected at most %d",
+                      expected + slow, MOST);
     return (of->mtbf_s > 0 && of->shape > 0) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "the time between failures and the shape must be above 0");
+           refuse(error, "the time between failures and the shape must be above 0");
 }
 
 /* The number of given failures before the end of a run. */

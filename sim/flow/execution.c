@@ -282,8 +282,8 @@ static bool add_task(Maker *maker, uint32_t task, GError **error)
         add_collective(maker, task, name);
     }
     return maker->n_nodes <= TRACE_MAX_NODES ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "execution traces of more than %d nodes in all", TRACE_MAX_NODES);
+           refuse(error, "execution traces of more than %d nodes in all",
+                  TRACE_MAX_NODES);
 }
 
 /* --- all tasks, each after those that it waits for --- */
@@ -383,9 +383,8 @@ SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
                                 GError **error)
 {
     if (view->n_devices > TRACE_MAX_RANKS) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "execution traces of %u ranks, expected at most %d", view->n_devices,
-                    TRACE_MAX_RANKS);
+        refuse(error, "execution traces of %u ranks, expected at most %d",
+               view->n_devices, TRACE_MAX_RANKS);
         return NULL;
     }
     g_autoptr(SimExecution) execution = g_new0(SimExecution, 1);

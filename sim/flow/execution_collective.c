@@ -69,10 +69,10 @@ static void take_listed(ExecutionRun *run, const char *name, const GArray *ranks
         const uint32_t rank = g_array_index(ranks, uint32_t, i);
         if (rank >= run->traces->len) {
             if (!run->error)
-                kilter_fail(&run->error, KILTER_ERROR_INPUT,
-                            "group %s has rank %u, of which there is no trace: there are "
-                            "traces of ranks 0 to %u",
-                            name, rank, run->traces->len - 1);
+                refuse(&run->error,
+                       "group %s has rank %u, of which there is no trace: there are "
+                       "traces of ranks 0 to %u",
+                       name, rank, run->traces->len - 1);
             return;
         }
         group->rank[group->place[rank] = group->n++] = rank;
@@ -111,10 +111,10 @@ void execution_find_groups(ExecutionRun *run, GHashTable *listed)
             if (group->place[r] != UINT32_MAX || run->error)
                 continue;
             if (group->listed)
-                kilter_fail(&run->error, KILTER_ERROR_INPUT,
-                            "rank %u: node %" G_GUINT64_FORMAT
-                            " is a collective of group %s, in which this rank is not",
-                            r, node->id, group_key(node));
+                refuse(&run->error,
+                       "rank %u: node %" G_GUINT64_FORMAT
+                       " is a collective of group %s, in which this rank is not",
+                       r, node->id, group_key(node));
             else
                 group->rank[group->place[r] = group->n++] = r;
         }
@@ -156,14 +156,13 @@ static bool fail_absent(const ExecutionRun *run, const char *name,
     while (group->n_met[k] <= m)
         k++;
     const TraceNode *node = execution_node(run, group->rank[k], meeting->node[k]);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "the traces do not end: rank %u of group %s never comes to the "
-                       "%s that %u other%s wait%s for (rank %u, node %" G_GUINT64_FORMAT
-                       "%s%s%s)",
-                       absent, name, trace_collective_name(meeting->kind),
-                       meeting->n_there, meeting->n_there == 1 ? "" : "s",
-                       meeting->n_there == 1 ? "s" : "", group->rank[k], node->id,
-                       *node->name ? " '" : "", node->name, *node->name ? "'" : "");
+    return refuse(error,
+                  "the traces do not end: rank %u of group %s never comes to the %s that "
+                  "%u other%s wait%s for (rank %u, node %" G_GUINT64_FORMAT "%s%s%s)",
+                  absent, name, trace_collective_name(meeting->kind), meeting->n_there,
+                  meeting->n_there == 1 ? "" : "s", meeting->n_there == 1 ? "s" : "",
+                  group->rank[k], node->id, *node->name ? " '" : "", node->name,
+                  *node->name ? "'" : "");
 }
 
 bool execution_check_meetings(const ExecutionRun *run, GError **error)
@@ -261,12 +260,11 @@ void execution_start_collective(ExecutionRun *run, uint32_t rank, uint32_t node)
     }
     ExecutionMeeting *meeting = group->meeting->pdata[number];
     if (meeting->kind != of->collective || meeting->bytes != of->bytes) {
-        kilter_fail(&run->error, KILTER_ERROR_INPUT,
-                    "rank %u: node %" G_GUINT64_FORMAT " is %s of %" G_GUINT64_FORMAT
-                    " bytes, where other ranks of its group have %s of "
-                    "%" G_GUINT64_FORMAT,
-                    rank, of->id, trace_collective_name(of->collective), of->bytes,
-                    trace_collective_name(meeting->kind), meeting->bytes);
+        refuse(&run->error,
+               "rank %u: node %" G_GUINT64_FORMAT " is %s of %" G_GUINT64_FORMAT
+               " bytes, where other ranks of its group have %s of %" G_GUINT64_FORMAT,
+               rank, of->id, trace_collective_name(of->collective), of->bytes,
+               trace_collective_name(meeting->kind), meeting->bytes);
         return;
     }
     meeting->node[place] = node;

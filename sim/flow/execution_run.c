@@ -132,10 +132,10 @@ static void start_message(ExecutionRun *run, uint32_t rank, uint32_t node)
     const bool sends = of->kind == TRACE_SEND;
     const uint32_t other = sends ? of->to : of->from;
     if (other >= run->traces->len || other == rank) {
-        kilter_fail(&run->error, KILTER_ERROR_INPUT,
-                    "rank %u: node %" G_GUINT64_FORMAT
-                    " communicates with rank %u, expected another one below %u",
-                    rank, of->id, other, run->traces->len);
+        refuse(&run->error,
+               "rank %u: node %" G_GUINT64_FORMAT
+               " communicates with rank %u, expected another one below %u",
+               rank, of->id, other, run->traces->len);
         return;
     }
     Mailbox *mailbox =
@@ -254,13 +254,14 @@ static bool check_end(const ExecutionRun *run, GError **error)
             const TraceNode *node = execution_node(run, r, i);
             if (node->kind == TRACE_RECEIVE && run->rank[r].waiting[i] == 0 &&
                 !isnan(run->rank[r].start_s[i]))
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "the traces do not end: rank %u waits in node "
-                                   "%" G_GUINT64_FORMAT " (%s) for a message of rank %u "
-                                   "with tag %u, which that rank never sends",
-                                   r, node->id, node->name, node->from, node->tag);
+                return refuse(
+                    error,
+                    "the traces do not end: rank %u waits in node %" G_GUINT64_FORMAT
+                    " (%s) for a message of rank %u with tag %u, which that rank never "
+                    "sends",
+                    r, node->id, node->name, node->from, node->tag);
         }
-    return kilter_fail(error, KILTER_ERROR_INPUT, "the traces do not end");
+    return refuse(error, "the traces do not end");
 }
 
 SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *groups,
@@ -268,9 +269,8 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *group
                                       GError **error)
 {
     if (traces->len == 0 || traces->len > view->n_devices) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "traces of %u ranks, expected 1 to %u, the GPUs of the cluster",
-                    traces->len, view->n_devices);
+        refuse(error, "traces of %u ranks, expected 1 to %u, the GPUs of the cluster",
+               traces->len, view->n_devices);
         return NULL;
     }
     g_autoptr(Topology) topology =

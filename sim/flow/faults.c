@@ -15,8 +15,7 @@ static void clear_fault(gpointer fault)
 static bool find_link(const Topology *topology, SimFault *fault, GError **error)
 {
     if (!topology)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "no device '%s', and a crossbar has no links", fault->name);
+        return refuse(error, "no device '%s', and a crossbar has no links", fault->name);
     for (uint32_t i = 0; i < topology->n_links; i++) {
         const TopologyLink *link = &topology->link[i];
         g_autofree char *name = g_strdup_printf("%s>%s", topology->node[link->from].name,
@@ -26,10 +25,9 @@ static bool find_link(const Topology *topology, SimFault *fault, GError **error)
             return true;
         }
     }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "no device or link '%s', expected one such as %s>%s", fault->name,
-                       topology->node[topology->link[0].from].name,
-                       topology->node[topology->link[0].to].name);
+    return refuse(error, "no device or link '%s', expected one such as %s>%s",
+                  fault->name, topology->node[topology->link[0].from].name,
+                  topology->node[topology->link[0].to].name);
 }
 
 static bool find_name(const SimCase *sim, const Topology *topology, SimFault *fault,
@@ -52,13 +50,13 @@ static bool read_fault(const char *text, bool slow, SimFault *fault, GError **er
     char *end = NULL;
     if (!at || !star || star > at ||
         !units_parse(at + 1, QUANTITY_TIME, &fault->time_s, NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected %s@100ms, got '%s'",
-                           slow ? "FROM>TO*FACTOR" : "NAME", text);
+        return refuse(error, "expected %s@100ms, got '%s'",
+                      slow ? "FROM>TO*FACTOR" : "NAME", text);
     if (slow) {
         const double factor = g_ascii_strtod(star + 1, &end);
         if (end != at || !number_in(factor, 1, 1 / NUMBER_LEAST))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected a factor of 1 or more after *, got '%s'", text);
+            return refuse(error, "expected a factor of 1 or more after *, got '%s'",
+                          text);
         fault->factor = 1 / factor;
     }
     fault->name = g_strndup(text, (gsize)(star - text));

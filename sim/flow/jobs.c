@@ -41,17 +41,16 @@ static bool jobs_check(const SimJob *job, uint32_t n, const ClusterView *view,
                        const SimOptions *options, GError **error)
 {
     if (*options->fail || *options->slow_link)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "options fail and slow_link are for one plan, got %u", n);
+        return refuse(error, "options fail and slow_link are for one plan, got %u", n);
     g_autofree bool *taken = g_new0(bool, view->n_devices);
     for (uint32_t j = 0; j < n; j++)
         for (uint32_t d = 0; d < job[j].view->n_devices; d++) {
             const uint32_t place = job[j].place[d];
             if (place >= view->n_devices || taken[place])
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "job %u: its device %u takes place %u, expected a "
-                                   "free one below %u",
-                                   j, d, place, view->n_devices);
+                return refuse(
+                    error,
+                    "job %u: its device %u takes place %u, expected a free one below %u",
+                    j, d, place, view->n_devices);
             taken[place] = true;
         }
     return true;
@@ -116,8 +115,7 @@ static bool jobs_run(Jobs *jobs, uint32_t first, uint32_t n, GError **error)
     for (uint32_t j = first; j < first + n; j++) {
         Job *job = &jobs->job[j];
         if (good && !(job->ended_s > 0))
-            good = kilter_fail(error, KILTER_ERROR_INPUT,
-                               "job %u: its iterations take no time, or do not end", j);
+            good = refuse(error, "job %u: its iterations take no time, or do not end", j);
         g_clear_pointer(&job->run, sim_flow_close);
     }
     return good;

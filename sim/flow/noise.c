@@ -42,9 +42,8 @@ static bool find_device(const ClusterView *view, const char *name, uint32_t *dev
             *device = j;
             return true;
         }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "no device '%s', expected any, every or one such as %s", name,
-                       view->device[0].name);
+    return refuse(error, "no device '%s', expected any, every or one such as %s", name,
+                  view->device[0].name);
 }
 
 static bool read_straggler(SimNoise *noise, const char *text, GError **error)
@@ -54,9 +53,8 @@ static bool read_straggler(SimNoise *noise, const char *text, GError **error)
     const double least = 1e-6, most = 1e6;
     Straggler straggler = {ANY_DEVICE, 0};
     if (!star || !number_read(star + 1, least, most, &straggler.factor))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected DEVICE*FACTOR such as %s*1.5, got '%s'",
-                           noise->sim->view->device[0].name, text);
+        return refuse(error, "expected DEVICE*FACTOR such as %s*1.5, got '%s'",
+                      noise->sim->view->device[0].name, text);
     if (!find_device(noise->sim->view, name, &straggler.device, error))
         return false;
     g_array_append_val(noise->stragglers, straggler);

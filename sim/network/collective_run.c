@@ -112,13 +112,10 @@ static double *find_shares(const SimCollectiveOptions *options, Traffic traffic,
         1U << TRAFFIC_ALL_TO_ALL | 1U << TRAFFIC_PUSH | 1U << TRAFFIC_PULL;
     double sum = 0;
     if (!(HAVE & 1U << traffic))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s has no shares",
-                           traffic_name(traffic)),
-               NULL;
+        return refuse(error, "%s has no shares", traffic_name(traffic)), NULL;
     if (options->n_shares != n)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a share for each of %u ranks, got %u", n,
-                           options->n_shares),
+        return refuse(error, "expected a share for each of %u ranks, got %u", n,
+                      options->n_shares),
                NULL;
     for (uint32_t i = 0; i < n; i++)
         sum += options->share[i];
@@ -144,12 +141,10 @@ static bool describe(const SimCollectiveOptions *options, uint32_t n,
         collective->bytes *= n;
     const bool every = servers && options->root == SIM_EVERY_RANK;
     if (options->root >= n && !every)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
-                           options->root, n);
+        return refuse(error, "root %u: there are %u ranks", options->root, n);
     collective->root = every ? n : options->root;
     return has_root(collective->traffic) || options->root == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "%s has no root",
-                       traffic_name(collective->traffic));
+           refuse(error, "%s has no root", traffic_name(collective->traffic));
 }
 
 /* The collective as the cluster's curves price it; NULL: it was not measured in such a place, or an

@@ -105,9 +105,8 @@ static bool make_divided(const Question *question, const double *ratio, Plan *pl
     Strategy strategy = question->options->strategy;
     g_auto(StrategyLayout) layout = {0};
     if (view->granularity != GRANULARITY_GPU)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s with option 'zero': expected --granularity gpu",
-                           question->planner->name);
+        return refuse(error, "%s with option 'zero': expected --granularity gpu",
+                      question->planner->name);
     const gint64 start = g_get_monotonic_time();
     strategy.dp = view->n_devices;
     strategy.shares = shares_text(ratio, view->n_devices);

@@ -243,17 +243,15 @@ static Program *duplex_program(const Turns *t)
 Program *synth_duplex(const Program *program, const Graph *graph, GError **error)
 {
     if (!program_is_spmd(program)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "only the program of one group and one microbatch can be doubled");
+        refuse(error, "only the program of one group and one microbatch can be doubled");
         return NULL;
     }
     g_autoptr(BatchForms) batch = batch_forms_of_microbatches(graph, error);
     if (!batch)
         return NULL;
     if (batch->units % 2) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': a batch of %u cannot be cut in two microbatches",
-                    graph_name(graph), batch->units);
+        refuse(error, "model '%s': a batch of %u cannot be cut in two microbatches",
+               graph_name(graph), batch->units);
         return NULL;
     }
     const uint32_t n = program->n;

@@ -120,10 +120,10 @@ bool planner_takes_size(const Planner *of, const ClusterView *view, GError **err
 {
     const uint32_t gpus = cluster_gpus(view->cluster), most = planner_size(of).most_gpus;
     return most == 0 || gpus <= most ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s searches up to %u GPUs, the cluster has %u; use joint, or a "
-                       "planner without a search",
-                       of->name, most, gpus);
+           refuse(error,
+                  "%s searches up to %u GPUs, the cluster has %u; use joint, or a "
+                  "planner without a search",
+                  of->name, most, gpus);
 }
 
 static PlannerHear planner_hear;

@@ -33,10 +33,10 @@ RatiosChoice given_choice(const char *text)
 static bool given_expects(const char *text, GError **error)
 {
     g_autofree char *hint = names_hint(text, GIVEN_WORDS);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected own, even, proportional, best, numbers of which one is "
-                       "more than 0, or NAME=NUMBER for each, got '%s'%s",
-                       text, hint);
+    return refuse(error,
+                  "expected own, even, proportional, best, numbers of which one is more "
+                  "than 0, or NAME=NUMBER for each, got '%s'%s",
+                  text, hint);
 }
 
 static bool given_is_item(const char *item, bool named, double *sum, GError **error)
@@ -47,9 +47,8 @@ static bool given_is_item(const char *item, bool named, double *sum, GError **er
         (!named && g_ascii_isalpha(*item)))
         return given_expects(item, error);
     if (!number_read(number, 0, GIVEN_MOST, &value))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected 0, or a number from 1e-30 to %g, got '%s'",
-                           GIVEN_MOST, number);
+        return refuse(error, "expected 0, or a number from 1e-30 to %g, got '%s'",
+                      GIVEN_MOST, number);
     *sum += value;
     return true;
 }
@@ -63,16 +62,14 @@ bool given_read(const char *text, const char **kept, GError **error)
         return true;
     }
     if (strlen(text) > GIVEN_MOST_BYTES)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d bytes",
-                           GIVEN_MOST_BYTES);
+        return refuse(error, "expected at most %d bytes", GIVEN_MOST_BYTES);
     g_auto(GStrv) item = g_strsplit_set(text, ", ", -1);
     g_autoptr(GString) joined = g_string_new("");
     for (char **each = item; *each; each++) {
         if (!**each)
             continue;
         if (n++ == GIVEN_MOST_ITEMS)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d numbers",
-                               GIVEN_MOST_ITEMS);
+            return refuse(error, "expected at most %d numbers", GIVEN_MOST_ITEMS);
         if (!given_is_item(*each, strchr(text, '=') != NULL, &sum, error))
             return false;
         g_string_append_printf(joined, "%s%s", joined->len ? " " : "", *each);
@@ -91,10 +88,10 @@ bool given_read_mix(const char *text, const char **kept, GError **error)
         return true;
     }
     if (!number_read(text, 0, 1, &part))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected none, 0 (even), or a number from 1e-30 to 1 "
-                           "(proportional), got '%s'",
-                           text);
+        return refuse(error,
+                      "expected none, 0 (even), or a number from 1e-30 to 1 "
+                      "(proportional), got '%s'",
+                      text);
     g_autofree char *exact = number_exact(part);
     *kept = g_intern_string(exact);
     return true;
@@ -140,19 +137,18 @@ static bool given_by_names(const ClusterView *view, char **item, double *ratio,
     for (uint32_t j = 0; j < view->n_devices; j++) {
         ratio[j] = given_weight(view, &view->device[j], number, used);
         if (ratio[j] < 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "option 'ratios': expected a number for %s, or for all %s",
-                               view->device[j].name, view->device[j].type_name);
+            return refuse(error,
+                          "option 'ratios': expected a number for %s, or for all %s",
+                          view->device[j].name, view->device[j].type_name);
     }
     for (uint32_t i = 0; item[i]; i++) {
         g_autofree char *name = given_name(item[i]);
         if (!g_hash_table_contains(used, name))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "option 'ratios': expected a device (such as %s), a machine "
-                "(%s) or a type (%s), got '%s'",
-                first->name, view->cluster->machine[first->machine].name,
-                first->type_name, item[i]);
+            return refuse(error,
+                          "option 'ratios': expected a device (such as %s), a machine "
+                          "(%s) or a type (%s), got '%s'",
+                          first->name, view->cluster->machine[first->machine].name,
+                          first->type_name, item[i]);
     }
     return true;
 }
@@ -166,10 +162,9 @@ static bool given_in_order(const ClusterView *view, char **item, double *ratio,
             machines == view->n_devices
                 ? g_strdup("")
                 : g_strdup_printf(", or %u, one per machine", machines);
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "option 'ratios': expected %u numbers, one per device%s, got %u",
-            view->n_devices, other, n);
+        return refuse(error,
+                      "option 'ratios': expected %u numbers, one per device%s, got %u",
+                      view->n_devices, other, n);
     }
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const Device *device = &view->device[j];
@@ -192,9 +187,8 @@ double *given_ratios(const char *text, const ClusterView *view, GError **error)
     for (uint32_t j = 0; j < view->n_devices; j++)
         sum += ratio[j];
     if (sum <= 0) {
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "option 'ratios': expected a number above 0 for a device that there is");
+        refuse(error,
+               "option 'ratios': expected a number above 0 for a device that there is");
         return NULL;
     }
     for (uint32_t j = 0; j < view->n_devices; j++)

@@ -131,9 +131,8 @@ static char *value_of(const Option *option, const void *own, GError **error)
         return g_steal_pointer(&text);
     if (!g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
         !g_file_get_contents(text, &content, &length, &bad)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "option '%s': expected a file, got '%s'%s%s", option->key, text,
-                    bad ? ": " : "", bad ? bad->message : "");
+        refuse(error, "option '%s': expected a file, got '%s'%s%s", option->key, text,
+               bad ? ": " : "", bad ? bad->message : "");
         return NULL;
     }
     return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content,
@@ -182,8 +181,7 @@ char *planner_options_path(const PlannerOptions *options, const char *key, GErro
     g_assert(file);
     char *path = path_find(file);
     if (!path)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "option '%s': expected %s among the bundled data", key, file);
+        refuse(error, "option '%s': expected %s among the bundled data", key, file);
     return path;
 }
 

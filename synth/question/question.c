@@ -22,8 +22,8 @@ static bool meets(const Planner *method, const Demand *demand, GError **error)
     if (!demand->asked || planner_can(method, demand->ability))
         return true;
     g_autofree char *able = planners_that(demand->ability);
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s with option '%s': expected %s, %s",
-                       method->name, demand->option, able, demand->reason);
+    return refuse(error, "%s with option '%s': expected %s, %s", method->name,
+                  demand->option, able, demand->reason);
 }
 
 /* Checks that the planner has the abilities that the options need. */
@@ -90,9 +90,8 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
         if (rule[i].wrong)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s with option '%s': expected %s", method->name,
-                               rule[i].option, rule[i].expected);
+            return refuse(error, "%s with option '%s': expected %s", method->name,
+                          rule[i].option, rule[i].expected);
     return check_abilities(method, options, error);
 }
 
@@ -135,10 +134,10 @@ static bool check_planner(const Planner *method, Granularity granularity,
                           const PlannerOptions *options, GError **error)
 {
     if (planner_can(method, PLANNER_GPUS) && granularity != GRANULARITY_GPU)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s plans for single GPUs: expected --granularity gpu (in an "
-                           "experiment granularity: [gpu])",
-                           method->name);
+        return refuse(error,
+                      "%s plans for single GPUs: expected --granularity gpu (in an "
+                      "experiment granularity: [gpu])",
+                      method->name);
     return check_options(method, options, error);
 }
 
@@ -231,8 +230,8 @@ static bool check_hosts(const Question *question, GError **error)
         const Machine *machine = &cluster->machine[m];
         if (machine->host_memory_bytes == 0 || machine->host_link == 0 ||
             machine->host_bandwidth == 0)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
+            return refuse(
+                error,
                 "option 'offload': cluster %s: machine %s: expected host_memory, "
                 "host_link and host_bandwidth in the cluster's file",
                 cluster->name, machine->name);

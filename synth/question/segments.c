@@ -17,12 +17,12 @@ static bool check_entry(const char *entry, GError **error)
     const char *equals = strrchr(entry, '=');
     uint64_t number;
     if (!g_utf8_validate(entry, -1, NULL)) /* patterns need UTF-8 */
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected UTF-8, got '%s'", entry);
+        return refuse(error, "expected UTF-8, got '%s'", entry);
     return (equals && equals > entry && is_count(equals + 1, G_MAXUINT16 - 1, &number)) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected OP=NUMBER with an op's name or a "
-                       "pattern and a number from 0 to %d, got '%s'",
-                       G_MAXUINT16 - 1, entry);
+           refuse(error,
+                  "expected OP=NUMBER with an op's name or a pattern and a number from 0 "
+                  "to %d, got '%s'",
+                  G_MAXUINT16 - 1, entry);
 }
 
 /* Entries, one per line or between `;`, without comments and spaces, joined by ';'. NULL on an
@@ -55,10 +55,10 @@ bool segments_parse(const char *text, const char **segments, GError **error)
         return true;
     }
     if (!strchr(text, '=') && !g_file_test(text, G_FILE_TEST_EXISTS))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected none, layers, ops, metis:K, "
-                           "OP=NUMBER or a file of such lines, got '%s'",
-                           text);
+        return refuse(error,
+                      "expected none, layers, ops, metis:K, OP=NUMBER or a file of such "
+                      "lines, got '%s'",
+                      text);
     if (!strchr(text, '=') && !(content = text_read(text, error)))
         return false;
     g_autofree char *entries = canonical(content ? content : text, error);
@@ -84,8 +84,7 @@ static bool match(const Graph *graph, const char *entries, uint16_t *segment,
             }
         }
         if (!any)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "option 'segments': no forward op is called '%s'", *p);
+            return refuse(error, "option 'segments': no forward op is called '%s'", *p);
     }
     return true;
 }
@@ -104,8 +103,7 @@ bool segments_make(const char *segments, const Graph *graph, uint16_t *segment,
     if (!layers && !ops && !match(graph, segments, segment, error))
         return false;
     if (graph_n_ops(graph) > G_MAXUINT16 || graph_n_layers(graph) > G_MAXUINT16)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'segments': expected at most %d ops", G_MAXUINT16);
+        return refuse(error, "option 'segments': expected at most %d ops", G_MAXUINT16);
     for (OpId id = 0; (layers || ops) && id < graph_n_ops(graph); id++)
         segment[id] = (uint16_t)(ops ? id : graph_get_op(graph, id)->layer);
     if (!ops)

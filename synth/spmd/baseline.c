@@ -413,9 +413,8 @@ static Program *emit(Pricer *pricer, Baseline baseline, GError **error)
         done = assign(graph, BASELINE_MEGATRON, 1, NULL, false, &assignment);
     }
     if (!done)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': its batch cannot be sharded over %u devices",
-                    graph_name(graph), n);
+        refuse(error, "model '%s': its batch cannot be sharded over %u devices",
+               graph_name(graph), n);
     else
         program = synth_emit(pricer, &assignment, error);
     assignment_clear(&assignment);
@@ -467,9 +466,8 @@ Program *baseline_program(const Graph *graph, const ClusterView *view,
     if (assign_all(graph, how, &assignment))
         program = synth_emit(&pricer, &assignment, error);
     else
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "model '%s': its layers cannot be divided over so many devices",
-                    graph_name(graph));
+        refuse(error, "model '%s': its layers cannot be divided over so many devices",
+               graph_name(graph));
     assignment_clear(&assignment);
     pricer_clear(&pricer);
     return program;

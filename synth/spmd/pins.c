@@ -27,11 +27,10 @@ static bool parse_form(const char *pin, const char *text, FormSet *forms, GError
         return true;
     }
     if (!form_parse(text, &form))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pin '%s': expected a form, identity, reduce or gather(DIM) "
-                           "with DIM below %d, "
-                           "got '%s'",
-                           pin, TENSOR_MAX_RANK, text);
+        return refuse(error,
+                      "pin '%s': expected a form, identity, reduce or gather(DIM) with "
+                      "DIM below %d, got '%s'",
+                      pin, TENSOR_MAX_RANK, text);
     *forms = (FormSet)(1u << form);
     return true;
 }
@@ -40,11 +39,10 @@ static bool parse_form(const char *pin, const char *text, FormSet *forms, GError
 static bool parse_pin(const char *text, Pin *pin, GError **error)
 {
     if (!g_utf8_validate(text, -1, NULL)) /* GLib's patterns require valid UTF-8 */
-        return kilter_fail(error, KILTER_ERROR_INPUT, "pin '%s': expected UTF-8", text);
+        return refuse(error, "pin '%s': expected UTF-8", text);
     const char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pin '%s': expected TENSOR=FORM or TENSOR=MADE->READ", text);
+        return refuse(error, "pin '%s': expected TENSOR=FORM or TENSOR=MADE->READ", text);
     g_auto(GStrv) form = g_strsplit(equals + 1, "->", 2);
     *pin = (Pin){.text = text, .two = form[1] != NULL};
     if (!parse_form(text, g_strstrip(form[0]), &pin->made, error) ||
@@ -93,27 +91,24 @@ static bool can_have(const Graph *graph, TensorId id, const Pin *pin, GError **e
         if (!made && !read)
             continue;
         if (form_is_gather(form) && form_dim(form) >= tensor->rank)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "pin '%s': expected a dim below %u, which is the rank of %s", pin->text,
-                tensor->rank, tensor->name);
+            return refuse(error,
+                          "pin '%s': expected a dim below %u, which is the rank of %s",
+                          pin->text, tensor->rank, tensor->name);
         if (!form_can_hold(graph, id, form))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "pin '%s': %s cannot be in form %s: %s", pin->text,
-                               tensor->name, form_text(form, name),
-                               form_is_gather(form) ? "its ops need that dim whole"
-                                                    : "integers have no partial sums");
+            return refuse(error, "pin '%s': %s cannot be in form %s: %s", pin->text,
+                          tensor->name, form_text(form, name),
+                          form_is_gather(form) ? "its ops need that dim whole"
+                                               : "integers have no partial sums");
         if (made && source && form == FORM_REDUCE)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "pin '%s': %s cannot be in form reduce before the iteration", pin->text,
-                tensor->name);
+            return refuse(error,
+                          "pin '%s': %s cannot be in form reduce before the iteration",
+                          pin->text, tensor->name);
     }
     if (pin->two && tensor->role == ROLE_INPUT)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pin '%s': expected one form, since %s is an input, which is "
-                           "loaded as it is read",
-                           pin->text, tensor->name);
+        return refuse(error,
+                      "pin '%s': expected one form, since %s is an input, which is "
+                      "loaded as it is read",
+                      pin->text, tensor->name);
     return true;
 }
 
@@ -134,9 +129,8 @@ static bool apply_pin(SynthPins *pins, const Graph *graph, const Pin *pin, GErro
         pins->text[t] = g_strdup(pin->text);
     }
     if (!matched)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pin '%s': model '%s' has no tensor '%s'", pin->text,
-                           graph_name(graph), pin->pattern);
+        return refuse(error, "pin '%s': model '%s' has no tensor '%s'", pin->text,
+                      graph_name(graph), pin->pattern);
     return true;
 }
 
@@ -239,10 +233,9 @@ bool pins_fail(const SynthPins *pins, const Graph *graph, OpId id, GError **erro
         if (text && !strstr(named->str, quoted))
             g_string_append_printf(named, "%s%s", n++ ? ", " : "", quoted);
     }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "pin%s %s cannot hold%s: %s has no rule for %s", n > 1 ? "s" : "",
-                       named->str, n > 1 ? " together" : "", op->name,
-                       n > 1 ? "them" : "it");
+    return refuse(error, "pin%s %s cannot hold%s: %s has no rule for %s",
+                  n > 1 ? "s" : "", named->str, n > 1 ? " together" : "", op->name,
+                  n > 1 ? "them" : "it");
 }
 
 bool synth_pins_hold(const SynthPins *pins, const Graph *graph, const Program *program)

@@ -59,10 +59,10 @@ BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError 
     g_autoptr(BatchForms) batch =
         n > 1 ? batch_forms_of_microbatches(graph, error) : batch_forms_new(graph, error);
     if (batch && batch->units % n != 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "option 'microbatches': expected a divisor of the %u pieces of the "
-                    "batch, got %u",
-                    batch->units, n);
+        refuse(error,
+               "option 'microbatches': expected a divisor of the %u pieces of the batch, "
+               "got %u",
+               batch->units, n);
         return NULL;
     }
     return g_steal_pointer(&batch);
@@ -90,11 +90,10 @@ bool tag_modes(const Graph *graph, const char *recompute, Recompute **modes,
     for (uint32_t l = 0; l < graph_n_layers(graph); l++)
         if ((*modes)[l] > RECOMPUTE_FULL) {
             g_autofree char *words = recompute_words((*modes)[l]);
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "option 'recompute': planners of op groups take none, selective and "
-                "full, not '%s'",
-                words);
+            return refuse(error,
+                          "option 'recompute': planners of op groups take none, "
+                          "selective and full, not '%s'",
+                          words);
         }
     return true;
 }

@@ -233,9 +233,8 @@ TagNet *tag_net_read(const char *file, GError **error)
             char *end = NULL;
             const double value = g_ascii_strtod(at, &end);
             if (end == at || !isfinite(value) || n == ALL) {
-                kilter_fail(error, KILTER_ERROR_INPUT,
-                            "%s:%u: expected %u numbers, got '%.20s'", file, line,
-                            (uint32_t)ALL, at);
+                refuse(error, "%s:%u: expected %u numbers, got '%.20s'", file, line,
+                       (uint32_t)ALL, at);
                 return NULL;
             }
             net->weight[n++] = value;
@@ -243,8 +242,7 @@ TagNet *tag_net_read(const char *file, GError **error)
         }
     }
     if (n != ALL) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected %u numbers, got %u", file,
-                    (uint32_t)ALL, n);
+        refuse(error, "%s: expected %u numbers, got %u", file, (uint32_t)ALL, n);
         return NULL;
     }
     return g_steal_pointer(&net);

@@ -27,9 +27,8 @@ static bool expected(const Reader *r, const char *key, const char *what,
     char *dump = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     g_autofree char *shown = g_strdup_printf("%.*s", SHOWN, dump ? dump : "nothing");
     g_autofree char *valid = g_utf8_make_valid(shown, -1);
-    kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: case [%zu]: %s: expected %s, got %s%s",
-                r->file, r->number, key, what, valid,
-                dump && strlen(dump) > SHOWN ? "..." : "");
+    refuse(r->error, "%s: case [%zu]: %s: expected %s, got %s%s", r->file, r->number, key,
+           what, valid, dump && strlen(dump) > SHOWN ? "..." : "");
     free(dump);
     return false;
 }

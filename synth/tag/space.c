@@ -109,9 +109,8 @@ TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error)
     if (space->n_sets > TAG_MOST_SETS)
         space->n_sets = find_sets(view, true, space->set);
     if (space->n_sets > TAG_MOST_SETS) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "expected at most %d kinds of machines, got %u", TAG_MOST_SETS,
-                    space->n_sets);
+        refuse(error, "expected at most %d kinds of machines, got %u", TAG_MOST_SETS,
+               space->n_sets);
         return NULL;
     }
     space->replicas = g_new0(uint16_t, (gsize)1 << space->n_sets);

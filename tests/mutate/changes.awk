@@ -34,7 +34,7 @@ FNR == 1 { comment = 0; body = 0 }
     was = comment
     if (line ~ /\/\*/ && line !~ /\*\//) comment = 1
     else if (line ~ /\*\//) comment = 0
-    if (!body || was || comment || line ~ /^[ \t]*(#|\/\*|\*)|assert|ASSERT|"|g_auto|kilter_fail|const char/) next
+    if (!body || was || comment || line ~ /^[ \t]*(#|\/\*|\*)|assert|ASSERT|"|g_auto|kilter_fail|refuse|const char/) next
     for (i = 1; i <= n_changes; i++) {
         at = index(line, before[i])
         rest = substr(line, at)

@@ -51,7 +51,7 @@ static void test_file(void **state)
     assert_int_equal(cluster->pieces[COLLECTIVE_ALL_GATHER].n, 0);
 }
 
-static void refuse(const char *text, const char *part)
+static void expect_refusal(const char *text, const char *part)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_parse("pair.yaml", text, strlen(text), &error);
@@ -62,18 +62,18 @@ static void refuse(const char *text, const char *part)
 static void test_bad_files(void **state)
 {
     (void)state;
-    refuse(
+    expect_refusal(
         HEAD
         "    ops: [{kind: liner, overhead: 3 us, smallest: 1 B, largest: 1 B}]\n" MACHINES
             LINKS ALL_REDUCE,
         "device_types[0].ops[0].kind: expected the name of an op kind");
-    refuse(
+    expect_refusal(
         HEAD
         "    ops: [{kind: relu, overhead: 3 us, smallest: 2 B, largest: 1 B}]\n" MACHINES
             LINKS ALL_REDUCE,
         "device_types[0].ops[0].largest: expected 2 B to");
-    refuse(HEAD OPS OPS MACHINES LINKS ALL_REDUCE, "ops");
-    refuse(HEAD MACHINES LINKS
+    expect_refusal(HEAD OPS OPS MACHINES LINKS ALL_REDUCE, "ops");
+    expect_refusal(HEAD MACHINES LINKS
            "  all_reduce: {latency: 9 us, bandwidth: 2 GB/s, pieces: [{up_to: 2 kB, "
            "latency: 4 us, bandwidth: 1 GB/s}, {up_to: 1 kB, latency: 5 us, bandwidth: "
            "1 GB/s}]}\n",
@@ -221,10 +221,10 @@ static void test_half_rate(void **state)
     assert_int_equal(graph_get_op(half, update)->pass, PASS_UPDATE);
     assert_close(rule_seconds(half, plain_view, update, false, 1), 2 * 6 * 4 / 2e9,
                  1e-12);
-    refuse(HEAD "    half_rate: 6 GFLOP/s\n    rates: {fp16: 6 GFLOP/s}\n" MACHINES LINKS
+    expect_refusal(HEAD "    half_rate: 6 GFLOP/s\n    rates: {fp16: 6 GFLOP/s}\n" MACHINES LINKS
                ALL_REDUCE,
            "either half_rate or rates.fp16");
-    refuse(HEAD "    half_rate: 6\n" MACHINES LINKS ALL_REDUCE,
+    expect_refusal(HEAD "    half_rate: 6\n" MACHINES LINKS ALL_REDUCE,
            "device_types[0].half_rate: expected a rate");
 }
 

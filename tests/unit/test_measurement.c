@@ -15,7 +15,7 @@ static GArray *parse(const char *file, const char *text)
 }
 
 /* Nothing is kept of a file that is refused, and nothing is lost of those before it. */
-static void refuse(const char *file, const char *text, const char *part)
+static void expect_refusal(const char *file, const char *text, const char *part)
 {
     static const char GOOD[] =
         "{\"args\": [\"all_gather_perf\"], \"config\": {\"ngpus\": 2, \"nthreads\": 1, "
@@ -115,14 +115,14 @@ static void test_bad_rows(void **state)
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *text = g_strconcat(HEADER, bad[i].row, NULL);
-        refuse("m.csv", text, bad[i].part);
+        expect_refusal("m.csv", text, bad[i].part);
     }
-    refuse("m.csv", HEADER, "holds no measurement");
-    refuse("m.csv", "colour," HEADER,
+    expect_refusal("m.csv", HEADER, "holds no measurement");
+    expect_refusal("m.csv", "colour," HEADER,
            "m.csv:1: column 'colour': expected one of device,");
-    refuse("m.csv", "device,kind,median_s\n", "expected a column 'shape'");
-    refuse("m.csv", "something else\n", "expected a measurement file");
-    refuse("m.csv", "", "expected a measurement file");
+    expect_refusal("m.csv", "device,kind,median_s\n", "expected a column 'shape'");
+    expect_refusal("m.csv", "something else\n", "expected a measurement file");
+    expect_refusal("m.csv", "", "expected a measurement file");
 }
 
 #define NCCL_HEAD                                                                        \
@@ -170,15 +170,15 @@ static void test_nccl_text(void **state)
         assert_close(at(named, 0)->bytes, cases[i].bytes, 1e-15);
         assert_close(at(named, 0)->median_s, cases[i].seconds, 1e-12);
     }
-    refuse("x.log", NCCL_HEAD NCCL_ROWS, "expected '# Collective test starting");
-    refuse("x.log", "# Collective test starting: hypercube_perf\n" NCCL_HEAD NCCL_ROWS,
+    expect_refusal("x.log", NCCL_HEAD NCCL_ROWS, "expected '# Collective test starting");
+    expect_refusal("x.log", "# Collective test starting: hypercube_perf\n" NCCL_HEAD NCCL_ROWS,
            "no cost follows from it");
-    refuse("all_reduce.log", NCCL_HEAD "\n 1024 256 float\n", "cut off");
-    refuse("all_reduce.log", NCCL_HEAD "\n 1024 256 float sum -1 N/A 0 0 0\n", "cut off");
-    refuse("all_reduce.log",
+    expect_refusal("all_reduce.log", NCCL_HEAD "\n 1024 256 float\n", "cut off");
+    expect_refusal("all_reduce.log", NCCL_HEAD "\n 1024 256 float sum -1 N/A 0 0 0\n", "cut off");
+    expect_refusal("all_reduce.log",
            "# size count type time algbw busbw\n 1024 256 float 9 0 0 0\n",
            "no list of the ranks");
-    refuse("all_reduce.log", "# algbw busbw\n", "expected rows of nccl-tests");
+    expect_refusal("all_reduce.log", "# algbw busbw\n", "expected rows of nccl-tests");
 }
 
 static const MeasuredTable *table_at(const GArray *tables, uint32_t i)
@@ -249,16 +249,16 @@ static void test_nccl_json(void **state)
     assert_int_equal(at(list, 0)->collective, COLLECTIVE_ALL_GATHER);
     assert_string_equal(at(list, 0)->device, "H100");
     assert_close(at(list, 0)->median_s, 12.5e-6, 1e-12);
-    refuse("x.json", JSON("all_gather", ""), "holds no measurement");
-    refuse("x.json", JSON("other", ""), "expected output of all_reduce_perf");
-    refuse("x.json", JSON("hypercube", "{\"size\": 9, \"out_of_place\": {\"time\": 1}}"),
+    expect_refusal("x.json", JSON("all_gather", ""), "holds no measurement");
+    expect_refusal("x.json", JSON("other", ""), "expected output of all_reduce_perf");
+    expect_refusal("x.json", JSON("hypercube", "{\"size\": 9, \"out_of_place\": {\"time\": 1}}"),
            "no cost follows");
-    refuse("x.json", JSON("all_gather", "{\"size\": 4096}"), "results[0]: expected size");
-    refuse("x.json",
+    expect_refusal("x.json", JSON("all_gather", "{\"size\": 4096}"), "results[0]: expected size");
+    expect_refusal("x.json",
            JSON("all_gather",
                 "{\"size\": 4096, \"out_of_place\": {\"time\": 9}}, {\"size\": 4096}"),
            "results[1]: expected size");
-    refuse("x.json", "{}", "expected the JSON of nccl-tests");
+    expect_refusal("x.json", "{}", "expected the JSON of nccl-tests");
     /* Machines are counted where every process names its own. */
     static const struct {
         const char *first, *second;
@@ -277,7 +277,7 @@ static void test_nccl_json(void **state)
         g_autoptr(GArray) named = parse("x.json", text);
         assert_int_equal(at(named, 0)->hosts, HOSTS[i].hosts);
     }
-    refuse("x.json", "{", "not JSON");
+    expect_refusal("x.json", "{", "not JSON");
 }
 
 int main(void)

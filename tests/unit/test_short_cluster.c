@@ -14,7 +14,7 @@ static Cluster *parse(const char *text)
     return cluster;
 }
 
-static void refuse(const char *text, const char *const *parts)
+static void expect_refusal(const char *text, const char *const *parts)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_parse("my.yaml", text, strlen(text), &error);
@@ -121,7 +121,7 @@ static void test_all_errors_at_once(void **state)
         "my.yaml:6: machines[1].gpus: expected a whole number",
         "my.yaml:6: machines[1].nic: unknown link 'eth-11'; did you mean 'eth-10'?",
         NULL};
-    refuse("name: one\n"
+    expect_refusal("name: one\n"
            "device_types:\n"
            "  - {name: x, rate: 10, memory: 3}\n"
            "machines:\n"
@@ -131,18 +131,18 @@ static void test_all_errors_at_once(void **state)
     static const char *const KEYS[] = {
         "my.yaml:3: machines[0].gpsu: unknown key; did you mean 'gpus'?",
         "my.yaml:4: topolgy: unknown key; did you mean 'topology'?", NULL};
-    refuse("name: one\n"
+    expect_refusal("name: one\n"
            "machines:\n"
            "  - {device: mi300x, gpsu: 8}\n"
            "topolgy: 3\n",
            KEYS);
     static const char *const GPUS[] = {
         "my.yaml:2: machines[0].gpus: missing; expected this key", NULL};
-    refuse("name: one\nmachines: [{device: mi300x}]\n", GPUS);
+    expect_refusal("name: one\nmachines: [{device: mi300x}]\n", GPUS);
     static const char *const UNLIKE[] = {
         "machines[0].devices: expected either this list, or device and gpus",
         "machines[1].devices[0]", NULL};
-    refuse("name: one\nmachines:\n  - {device: t4, gpus: 1, devices: [{device: l4, gpus: "
+    expect_refusal("name: one\nmachines:\n  - {device: t4, gpus: 1, devices: [{device: l4, gpus: "
            "1}]}\n"
            "  - {devices: [{device: l5, gpus: 1}]}\n",
            UNLIKE);
@@ -150,11 +150,11 @@ static void test_all_errors_at_once(void **state)
         "collectives: missing; expected this key, for 2 machines, or "
         "the nic of each machine",
         NULL};
-    refuse("name: one\nmachines: [{device: t4, gpus: 1, count: 2}]\n", NIC);
+    expect_refusal("name: one\nmachines: [{device: t4, gpus: 1, count: 2}]\n", NIC);
     static const char *const BOTH[] = {"expected either device", NULL};
-    refuse("name: one\nmachines: [{device: t4, type: t4, gpus: 1}]\n", BOTH);
+    expect_refusal("name: one\nmachines: [{device: t4, type: t4, gpus: 1}]\n", BOTH);
     static const char *const NICS[] = {"machines[0].nics: expected nic as well", NULL};
-    refuse("name: one\nmachines: [{device: t4, gpus: 1, nics: 2}]\n", NICS);
+    expect_refusal("name: one\nmachines: [{device: t4, gpus: 1, nics: 2}]\n", NICS);
 }
 
 /* Every bundled device and link makes a cluster. */
@@ -355,7 +355,7 @@ static void test_clusters_of_today(void **state)
 static void test_all_sections_at_once(void **state)
 {
     (void)state;
-    refuse("machines: [{device: a100-80g, gpus: 4, count: 2, nic: eth-99}]\n"
+    expect_refusal("machines: [{device: a100-80g, gpus: 4, count: 2, nic: eth-99}]\n"
            "topology:\n"
            "  nodes: [a]\n"
            "  links:\n"
@@ -388,7 +388,7 @@ static void test_facts(void **state)
     assert_close(again->machine[1].price, 98.32, 1e-12);
     assert_close(again->type[0].peaks[NUMBERS_F8], 1978.9e12, 1e-12);
     assert_close(again->type[0].power_w, 700, 1e-12);
-    refuse(
+    expect_refusal(
         "machines: [{device: h100-sxm, gpus: 8, price: 3}]\n",
         (const char *[]){"my.yaml:1: machines[0].price: expected a price such as", NULL});
 }
@@ -453,9 +453,9 @@ static void test_own_sheets_only(void **state)
     g_setenv("KILTER_PATH", folder, TRUE);
     g_autoptr(Cluster) own = parse("name: c\nmachines: [{device: T4, gpus: 1}]\n");
     assert_string_equal(own->type[0].name, "t4");
-    refuse("name: c\nmachines: [{device: volta, gpus: 1}]\n",
+    expect_refusal("name: c\nmachines: [{device: volta, gpus: 1}]\n",
            (const char *const[]){"machines[0].device", "a10.yaml", NULL});
-    refuse("name: c\nmachines: [{device: a10, gpus: 1}]\n",
+    expect_refusal("name: c\nmachines: [{device: a10, gpus: 1}]\n",
            (const char *const[]){"machines[0].device", "a10.yaml", NULL});
     assert_null(sheets_load(&error));
     g_unsetenv("KILTER_PATH");

@@ -14,7 +14,7 @@ static Strategy parse(const char *text)
     return strategy;
 }
 
-static void refuse(const char *text, const char *part)
+static void expect_refusal(const char *text, const char *part)
 {
     Strategy strategy;
     g_autoptr(GError) error = NULL;
@@ -45,18 +45,18 @@ static void test_file(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    refuse("pp: 2\nppp: 3\n", "s.yaml:2: ppp: unknown key; did you mean 'pp'?");
-    refuse("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
-    refuse("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
-    refuse("schedule: zigzag\n",
+    expect_refusal("pp: 2\nppp: 3\n", "s.yaml:2: ppp: unknown key; did you mean 'pp'?");
+    expect_refusal("pp: two\n", "s.yaml:1: pp: option 'pp': expected an integer from 0 to 65535");
+    expect_refusal("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
+    expect_refusal("schedule: zigzag\n",
            "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
            "breadth-first, zb-v, v-half, v-min, dualpipev, got 'zigzag'");
-    refuse("recompute: some\n", "or one of none, full, selective, core_attn");
-    refuse("recompute: full+mlp\n", "and classes together as in core_attn+mlp");
-    refuse("layers: {a: 1}\n", "expected a value, a list or a list of lists");
-    refuse("shares: [1, -1]\n", "expected numbers from 1e-09 to 1e+09, got '-1'");
-    refuse("- pp\n", "expected keys of a strategy");
-    refuse("zero: 4\n", "expected an integer from 0 to 3");
+    expect_refusal("recompute: some\n", "or one of none, full, selective, core_attn");
+    expect_refusal("recompute: full+mlp\n", "and classes together as in core_attn+mlp");
+    expect_refusal("layers: {a: 1}\n", "expected a value, a list or a list of lists");
+    expect_refusal("shares: [1, -1]\n", "expected numbers from 1e-09 to 1e+09, got '-1'");
+    expect_refusal("- pp\n", "expected keys of a strategy");
+    expect_refusal("zero: 4\n", "expected an integer from 0 to 3");
 }
 
 static void lay_out(const char *text, StrategyLayout *layout, const char *part)

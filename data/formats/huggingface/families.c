@@ -33,7 +33,7 @@ Families *families_read(GError **error)
     gsize length;
     char *text = path ? file_read(path, MOST_BYTES, &length, error) : NULL;
     if (!path)
-        kilter_fail(error, KILTER_ERROR_INPUT, "data/families.yaml is not there");
+        refuse(error, "data/families.yaml is not there");
     if (!text)
         return NULL;
     Families *families = g_new(Families, 1);

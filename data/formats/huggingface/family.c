@@ -20,8 +20,8 @@ bool config_wrong(Config *config, const char *key, const char *format, ...)
         return false;
     config->failed = true;
     const bool nested = config->nested && json_object_get(config->root, key);
-    return kilter_fail(config->error, KILTER_ERROR_INPUT, "%s: %s%s%s: %s", config->file,
-                       nested ? config->nested : "", nested ? "." : "", key, reason);
+    return refuse(config->error, "%s: %s%s%s: %s", config->file,
+                  nested ? config->nested : "", nested ? "." : "", key, reason);
 }
 /* --- the table of facts --- */
 

@@ -35,7 +35,7 @@ bool peft_is(const char *path)
 static bool peft_wrong(const char *path, const char *key, const char *what,
                        GError **error)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s: %s", path, key, what);
+    return refuse(error, "%s: %s: %s", path, key, what);
 }
 
 /* Appends the words of the module named; `trained`: as of weights that are trained themselves. */

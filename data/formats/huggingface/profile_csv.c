@@ -117,10 +117,10 @@ static bool read_ops(const char *path, Table *table, GError **error)
                 g_strndup(csv->column[c], strlen(csv->column[c]) - strlen(TIME_SUFFIX)));
         }
     if (table->type->len == 0 || table->type->len > MOST_TYPES)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected 1 to %d columns TYPE" TIME_SUFFIX
-                           ", times by device type",
-                           path, MOST_TYPES);
+        return refuse(error,
+                      "%s: expected 1 to %d columns TYPE" TIME_SUFFIX
+                      ", times by device type",
+                      path, MOST_TYPES);
     return csv_each(csv, take_op, table, error);
 }
 
@@ -280,9 +280,8 @@ static bool append_op(const Table *table, GHashTable *colours, Row *first, json_
             for (guint i = row->from->len; i-- > 0;) {
                 Row *from = row->from->pdata[i];
                 if (from->state == 1)
-                    return kilter_fail(error, KILTER_ERROR_INPUT,
-                                       "%s:%u: op '%s' follows from itself", path,
-                                       row->line, row->id);
+                    return refuse(error, "%s:%u: op '%s' follows from itself", path,
+                                  row->line, row->id);
                 if (from->state == 0)
                     g_ptr_array_add(stack, from);
             }
@@ -308,8 +307,8 @@ static json_t *to_profile(const Table *table, const char *path, GError **error)
         const Colour *colour = value;
         if (colour->n_forward > 0 || colour->with)
             continue;
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
+        refuse(
+            error,
             "%s:%u: colour: expected a forward op of the same colour '%s', or beside it",
             path, colour->backward->line, colour->backward->colour);
         return NULL;

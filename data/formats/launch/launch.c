@@ -204,17 +204,15 @@ static bool set_layers(const Launch *launch, uint32_t layers, Strategy *s, GErro
                                 ? layers_by_ends(launch, layers, pp * chunks)
                                 : g_strdup("");
     if (!text)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%u layers on %u stages%s: expected a division into whole "
-                           "layers",
-                           layers, pp * chunks, layout ? " by the layout" : "");
+        return refuse(error,
+                      "%u layers on %u stages%s: expected a division into whole layers",
+                      layers, pp * chunks, layout ? " by the layout" : "");
     if (layout || modules) {
         g_auto(GStrv) stage = g_strsplit(text, " ", -1);
         const uint32_t n = g_strv_length(stage);
         if (n % pp != 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "a layout of %u stages on %u ranks: expected a multiple",
-                               n, pp);
+            return refuse(error, "a layout of %u stages on %u ranks: expected a multiple",
+                          n, pp);
         chunks = n / pp;
     }
     if (chunks > 1) {
@@ -293,20 +291,20 @@ static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strat
                    n = said_number(launch, WORD_MICROBATCHES),
                    asked = batch_of(launch, world_of(launch));
     if (asked && asked != batch)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "a global batch of %u, and the model's is %u: expected "
-                           "global_batch=%u",
-                           asked, batch, asked);
+        return refuse(
+            error,
+            "a global batch of %u, and the model's is %u: expected global_batch=%u",
+            asked, batch, asked);
     if (micro && (uint64_t)batch % ((uint64_t)micro * dp) != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "a global batch of %u on %u replicas in microbatches of %u: "
-                           "expected a multiple of %" G_GUINT64_FORMAT,
-                           batch, dp, micro, (uint64_t)micro * dp);
+        return refuse(error,
+                      "a global batch of %u on %u replicas in microbatches of %u: "
+                      "expected a multiple of %" G_GUINT64_FORMAT,
+                      batch, dp, micro, (uint64_t)micro * dp);
     if (micro && n && (uint64_t)micro * dp * n != batch)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%u microbatches of %u on %u replicas: expected a global "
-                           "batch of %" G_GUINT64_FORMAT ", got %u",
-                           n, micro, dp, (uint64_t)micro * dp * n, batch);
+        return refuse(error,
+                      "%u microbatches of %u on %u replicas: expected a global batch of "
+                      "%" G_GUINT64_FORMAT ", got %u",
+                      n, micro, dp, (uint64_t)micro * dp * n, batch);
     s->micro_batch = micro;
     s->microbatches = micro ? 1 : MAX(n, 1);
     return true;
@@ -320,10 +318,9 @@ static bool check_model(const Launch *launch, const Graph *graph, uint32_t *laye
     const uint32_t asked = said_number(launch, WORD_LAYERS), n = graph_n_layers(graph);
     *layers = n > 2 ? n - 2 : n;
     return !asked || asked == *layers ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%u layers, and the model has %u: expected the launch of this "
-                       "model",
-                       asked, *layers);
+           refuse(error,
+                  "%u layers, and the model has %u: expected the launch of this model",
+                  asked, *layers);
 }
 
 bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
@@ -334,14 +331,13 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     Strategy s;
     strategy_init(&s);
     if (world && world != n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "a world of %u GPUs, and the cluster has %u", world,
-                           n_devices);
+        return refuse(error, "a world of %u GPUs, and the cluster has %u", world,
+                      n_devices);
     if (n_devices % shared != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "degrees of pipelines, tensors and contexts with a product "
-                           "of %u: expected a divisor of %u GPUs",
-                           shared, n_devices);
+        return refuse(error,
+                      "degrees of pipelines, tensors and contexts with a product of %u: "
+                      "expected a divisor of %u GPUs",
+                      shared, n_devices);
     const uint32_t pp = said_number(launch, WORD_PP), tp = said_number(launch, WORD_TP);
     s.pp = pp > 1 ? pp : 0;
     s.tp = tp > 1 ? tp : 0;

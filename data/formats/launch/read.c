@@ -31,8 +31,7 @@ static bool is_name(char c)
 
 static bool shell_fail(const Shell *s, const char *expected)
 {
-    return kilter_fail(s->error, KILTER_ERROR_INPUT, "%s:%u: expected %s", s->file,
-                       s->line, expected);
+    return refuse(s->error, "%s:%u: expected %s", s->file, s->line, expected);
 }
 
 static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GString *out);
@@ -458,8 +457,7 @@ static bool read_tree(Reading *r, const char *text, size_t length, bool json,
     json_t *root = json ? json_loadb(text, length, 0, &wrong)
                         : yaml_to_json(r->file, text, length, error);
     if (!root)
-        return json && kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: %s", r->file,
-                                   wrong.line, wrong.text);
+        return json && refuse(error, "%s:%d: %s", r->file, wrong.line, wrong.text);
     flatten(r, "", root);
     json_decref(root);
     return true;
@@ -511,8 +509,7 @@ static bool read_assignments(Reading *r, const char *text, GError **error)
                         *value = plain_value(g_strchug(equal + 1));
         g_strstrip(key);
         if (!*key || (toml && !*section))
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: expected KEY = VALUE",
-                               r->file, i + 1);
+            return refuse(error, "%s:%u: expected KEY = VALUE", r->file, i + 1);
         g_autofree char *path = recipe ? g_strdup(strchr(key, '.') + 1)
                                        : g_strdup_printf("%s.%s", section, key);
         if (!r->titan && *value == '[')
@@ -554,8 +551,7 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
         return NULL;
     if (length > LAUNCH_MOST_BYTES || memchr(text, 0, length) ||
         !g_utf8_validate(text, (gssize)length, NULL)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected a text of at most %d bytes",
-                    file, LAUNCH_MOST_BYTES);
+        refuse(error, "%s: expected a text of at most %d bytes", file, LAUNCH_MOST_BYTES);
         return NULL;
     }
     const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
@@ -570,10 +566,10 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
     for (uint32_t t = 1; t < G_N_ELEMENTS(TABLE); t++)
         best = r.taken[t] > r.taken[best] ? t : best;
     if (good && r.taken[best] == 0)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, "
-                    "accelerate or Hugging Face, and no name in it is known",
-                    file);
+        refuse(error,
+               "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, accelerate "
+               "or Hugging Face, and no name in it is known",
+               file);
     launch->framework = TABLE[best].framework;
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
 }

@@ -30,9 +30,8 @@ void machine_file_free(MachineFile *machine)
 MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
 {
     if (machine->n_gpus == MACHINE_MAX_GPUS) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected at most %d GPUs in a machine", machine->file,
-                    MACHINE_MAX_GPUS);
+        refuse(error, "%s: expected at most %d GPUs in a machine", machine->file,
+               MACHINE_MAX_GPUS);
         return NULL;
     }
     if (machine->n_gpus == machine->n_gpus_allocated) {
@@ -188,24 +187,23 @@ static bool check_import(const MachineFile *machine, const Sheets *sheets,
     if (!devices)
         name_device(device, machine, sheets);
     if (!devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: the file does not say what its GPUs do%s; expected --gpu "
-                           "NAME, as in --gpu h100-sxm",
-                           machine->file, device->str);
+        return refuse(error,
+                      "%s: the file does not say what its GPUs do%s; expected --gpu "
+                      "NAME, as in --gpu h100-sxm",
+                      machine->file, device->str);
     if (import->nodes > 1 && !import->nic && machine->absurd)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: %s; expected --nic NAME, as in --nic ib-ndr",
-                           machine->file, machine->absurd);
+        return refuse(error, "%s: %s; expected --nic NAME, as in --nic ib-ndr",
+                      machine->file, machine->absurd);
     if (import->nodes > 1 && !import->nic && !(machine->net_bandwidth > 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: the file does not say how fast its %u NICs are; expected "
-                           "--nic NAME, as in --nic ib-ndr",
-                           machine->file, machine->nics);
+        return refuse(error,
+                      "%s: the file does not say how fast its %u NICs are; expected "
+                      "--nic NAME, as in --nic ib-ndr",
+                      machine->file, machine->nics);
     if (import->nodes > 1 && import->nic && machine->nics == 0 && import->nics == 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: the file has no NIC; expected --nics N, how many each "
-                           "machine has",
-                           machine->file);
+        return refuse(
+            error,
+            "%s: the file has no NIC; expected --nics N, how many each machine has",
+            machine->file);
     return true;
 }
 

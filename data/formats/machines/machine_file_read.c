@@ -29,9 +29,8 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
                                                      : MACHINE_FILE_NVIDIA_SMI;
     if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
         !g_utf8_validate(text, (gssize)length, NULL)) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected at most %d bytes of text in UTF-8", file,
-                    MACHINE_FILE_BYTES);
+        refuse(error, "%s: expected at most %d bytes of text in UTF-8", file,
+               MACHINE_FILE_BYTES);
         return NULL;
     }
     const bool good = machine->format == MACHINE_FILE_NCCL

@@ -43,8 +43,8 @@ static void fail(Reader *reader, const char *format, ...)
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
-    kilter_fail(&reader->failure, KILTER_ERROR_INPUT, "%s:%lu: %s", reader->machine->file,
-                (unsigned long)XML_GetCurrentLineNumber(reader->parser), text);
+    refuse(&reader->failure, "%s:%lu: %s", reader->machine->file,
+           (unsigned long)XML_GetCurrentLineNumber(reader->parser), text);
     XML_StopParser(reader->parser, XML_FALSE);
 }
 
@@ -369,11 +369,10 @@ static bool finish(Reader *reader, GError **error)
     MachineFile *machine = reader->machine;
     drop_mere_pci(reader);
     if (machine->n_gpus == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s: no GPU in the file: %u CPUs, no gpu element and no PCI "
-            "device of a GPU's class; expected a topology with its devices",
-            machine->file, machine->cpus);
+        return refuse(error,
+                      "%s: no GPU in the file: %u CPUs, no gpu element and no PCI device "
+                      "of a GPU's class; expected a topology with its devices",
+                      machine->file, machine->cpus);
     find_groups(reader);
     warn_unknown(reader);
     machine->nics = reader->physical        ? reader->physical
@@ -411,9 +410,9 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
     if (reader.failure)
         g_propagate_error(error, g_steal_pointer(&reader.failure));
     else if (!good)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%lu: not XML: %s", machine->file,
-                    (unsigned long)XML_GetCurrentLineNumber(reader.parser),
-                    XML_ErrorString(XML_GetErrorCode(reader.parser)));
+        refuse(error, "%s:%lu: not XML: %s", machine->file,
+               (unsigned long)XML_GetCurrentLineNumber(reader.parser),
+               XML_ErrorString(XML_GetErrorCode(reader.parser)));
     else
         good = finish(&reader, error);
     XML_ParserFree(reader.parser);

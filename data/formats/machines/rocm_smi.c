@@ -25,8 +25,8 @@ typedef struct {
 
 static bool fail(const Rocm *rocm, GError **error, const char *expected)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: rocm-smi: expected %s",
-                       rocm->machine->file, rocm->line, expected);
+    return refuse(error, "%s:%u: rocm-smi: expected %s", rocm->machine->file, rocm->line,
+                  expected);
 }
 
 /* The number in "GPU3"; UINT32_MAX: it is none. */
@@ -135,10 +135,10 @@ static bool add_gpus(Rocm *rocm, GError **error)
             if (a == b)
                 continue;
             if (strcmp(type, "XGMI") != 0 && strcmp(type, "PCIE") != 0)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "%s: rocm-smi: expected the type of the link, XGMI or "
-                                   "PCIE, between GPU%u and GPU%u (rocm-smi --showtopo)",
-                                   machine->file, a, b);
+                return refuse(error,
+                              "%s: rocm-smi: expected the type of the link, XGMI or "
+                              "PCIE, between GPU%u and GPU%u (rocm-smi --showtopo)",
+                              machine->file, a, b);
             const bool links = *type == 'X';
             xgmi += links && a < b;
             pcie += !links && a < b;

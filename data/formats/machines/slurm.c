@@ -124,12 +124,11 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
     }
     node_free(node);
     slurm->n_without += good;
-    return good ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s:%u: expected at most %d nodes, with names of up to %d "
-                       "bytes and up to %d GPUs of a type, got '%.40s' with '%.40s'",
-                       slurm->file, line, SLURM_MOST_NODES, NAME_BYTES, MOST_NODE_GPUS,
-                       name, gres);
+    return good || refuse(error,
+                          "%s:%u: expected at most %d nodes, with names of up to %d "
+                          "bytes and up to %d GPUs of a type, got '%.40s' with '%.40s'",
+                          slurm->file, line, SLURM_MOST_NODES, NAME_BYTES, MOST_NODE_GPUS,
+                          name, gres);
 }
 
 /* --- scontrol show node --- */
@@ -261,21 +260,20 @@ static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
         }
         g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
         if (!expand(word_at(word, n, nodes), names))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s:%u: expected names of at most %d nodes such as "
-                               "gpu[01-04], got '%.60s'",
-                               slurm->file, l + 1, SLURM_MOST_NODES,
-                               word_at(word, n, nodes));
+            return refuse(error,
+                          "%s:%u: expected names of at most %d nodes such as gpu[01-04], "
+                          "got '%.60s'",
+                          slurm->file, l + 1, SLURM_MOST_NODES, word_at(word, n, nodes));
         for (guint i = 0; i < names->len; i++)
             if (!add_node(slurm, seen, l + 1, names->pdata[i], word_at(word, n, gres),
                           word_at(word, n, features), word_at(word, n, state), error))
                 return false;
     }
     return (nodes >= 0 && gres >= 0) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s:%u: expected a column GRES with the GPUs and one NODELIST, "
-                       "below their names, as of sinfo -N -o '%%N %%G %%f'",
-                       slurm->file, MAX(l, 1));
+           refuse(error,
+                  "%s:%u: expected a column GRES with the GPUs and one NODELIST, below "
+                  "their names, as of sinfo -N -o '%%N %%G %%f'",
+                  slurm->file, MAX(l, 1));
 }
 
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
@@ -286,16 +284,16 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
     slurm->file = g_strdup(file);
     slurm->node = g_ptr_array_new_with_free_func(node_free);
     if (!g_utf8_validate(text, -1, NULL)) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected text in UTF-8", file);
+        refuse(error, "%s: expected text in UTF-8", file);
         return NULL;
     }
     if (next_record(text) ? !read_records(slurm, seen, text, error)
                           : !read_table(slurm, seen, text, error))
         return NULL;
     if (slurm->node->len == 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4",
-                    file, slurm->n_without);
+        refuse(error,
+               "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4", file,
+               slurm->n_without);
         return NULL;
     }
     return g_steal_pointer(&slurm);
@@ -331,11 +329,10 @@ static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
         const DeviceSheet *sheet =
             import->sheet ? import->sheet : slurm_sheet(node, gpus, sheets);
         if (!sheet)
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "%s: node %s: the type of its %u GPUs is not known (Gres "
-                "type '%.40s', features '%.60s'); expected --gpu NAME, as in "
-                "--gpu h100-sxm",
+            return refuse(
+                error,
+                "%s: node %s: the type of its %u GPUs is not known (Gres type '%.40s', "
+                "features '%.60s'); expected --gpu NAME, as in --gpu h100-sxm",
                 slurm->file, node->name, gpus->gpus, gpus->type, node->features);
         g_string_append_printf(out, "%s{device: %s, gpus: %u}", i ? ", " : "",
                                sheet->name, gpus->gpus);
@@ -355,11 +352,10 @@ Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *name = g_strescape(import->name, NULL);
     if (slurm->node->len > 1 && !import->nic) {
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s: Slurm does not say how its %u nodes are connected; expected --nic "
-            "NAME, as in --nic ib-ndr",
-            slurm->file, slurm->node->len);
+        refuse(error,
+               "%s: Slurm does not say how its %u nodes are connected; expected --nic "
+               "NAME, as in --nic ib-ndr",
+               slurm->file, slurm->node->len);
         return NULL;
     }
     g_string_append_printf(text, "name: \"%s\"\nmachines:\n", name);

@@ -23,8 +23,8 @@ typedef struct {
 
 static bool fail(const Matrix *matrix, GError **error, const char *expected)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%u: expected %s",
-                       matrix->machine->file, matrix->line, expected);
+    return refuse(error, "%s:%u: expected %s", matrix->machine->file, matrix->line,
+                  expected);
 }
 
 /* "GPU12" */
@@ -199,15 +199,13 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
         for (uint32_t b = 0; b < matrix->n_gpus; b++) {
             const char *code = code_at(matrix, a, b);
             if (a != b && !*code)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "%s: expected a code for %s and %s", machine->file,
-                                   matrix->name[a], matrix->name[b]);
+                return refuse(error, "%s: expected a code for %s and %s", machine->file,
+                              matrix->name[a], matrix->name[b]);
             const uint32_t links = (uint32_t)MAX(links_of(code), 0);
             if (links > most_links)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "%s: %s and %s: expected at most %u NVLinks, got %s",
-                                   machine->file, matrix->name[a], matrix->name[b],
-                                   most_links, code);
+                return refuse(error, "%s: %s and %s: expected at most %u NVLinks, got %s",
+                              machine->file, matrix->name[a], matrix->name[b], most_links,
+                              code);
             machine_file_add_links(machine, a, b, links);
             sum += links;
             most = MAX(most, links);
@@ -259,8 +257,8 @@ static bool finish(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;
     if (matrix->n_gpus == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
+        return refuse(
+            error,
             "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi topo -m "
             "with a header GPU0 GPU1 ..., or the tables of rocm-smi --showtopo",
             machine->file);

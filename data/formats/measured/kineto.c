@@ -23,19 +23,18 @@ static bool parse(Reader *reader, GInputStream *stream, GError **error)
     if (reader->has_events && (reader->facts->events > 0 || faults.cut.n == 0))
         return true;
     if (faults.cut.n > 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
-                           ": not JSON, or cut off before a whole event%s%s",
-                           reader->file, (guint64)faults.cut.line,
-                           (guint64)faults.cut.column, *faults.cut.what ? ": " : "",
-                           faults.cut.what);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       reader->has_nodes
-                           ? "%s: this is an execution trace of PyTorch (schema, nodes), "
-                             "which has no timeline; expected a trace of its profiler "
-                             "(traceEvents)"
-                           : "%s: expected a trace of PyTorch's profiler (traceEvents)",
-                       reader->file);
+        return refuse(error,
+                      "%s:%" G_GUINT64_FORMAT ":%" G_GUINT64_FORMAT
+                      ": not JSON, or cut off before a whole event%s%s",
+                      reader->file, (guint64)faults.cut.line, (guint64)faults.cut.column,
+                      *faults.cut.what ? ": " : "", faults.cut.what);
+    return refuse(
+        error,
+        reader->has_nodes
+            ? "%s: this is an execution trace of PyTorch (schema, nodes), which has no "
+              "timeline; expected a trace of its profiler (traceEvents)"
+            : "%s: expected a trace of PyTorch's profiler (traceEvents)",
+        reader->file);
 }
 
 /* --- measurements --- */

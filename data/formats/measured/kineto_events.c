@@ -9,8 +9,7 @@
 static bool stop(Reader *reader, const char *message)
 {
     if (!reader->failure)
-        kilter_fail(&reader->failure, KILTER_ERROR_INPUT, "%s: %s", reader->file,
-                    message);
+        refuse(&reader->failure, "%s: %s", reader->file, message);
     return false;
 }
 

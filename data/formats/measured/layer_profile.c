@@ -105,18 +105,16 @@ bool layer_profile_forward(const LayerProfile *profile, const Graph *graph,
     g_autoptr(GArray) repeated = transformer_layers(graph);
     uint32_t profiled = 0, seen = 0;
     if (times->len == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "profile %s: expected rows of gpu %s, model %s, tmp %u, mbs %u",
-            profile->file, type, graph_name(graph), tmp, mbs);
+        return refuse(error,
+                      "profile %s: expected rows of gpu %s, model %s, tmp %u, mbs %u",
+                      profile->file, type, graph_name(graph), tmp, mbs);
     for (guint i = 0; i < times->len; i++) {
         const LayerTime *time = times->pdata[i];
         profiled += g_str_has_prefix(time->kind, "transformer");
     }
     if (profiled != repeated->len)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "profile %s: %s has %u transformer layers, expected %u",
-                           profile->file, graph_name(graph), profiled, repeated->len);
+        return refuse(error, "profile %s: %s has %u transformer layers, expected %u",
+                      profile->file, graph_name(graph), profiled, repeated->len);
     for (uint32_t l = 0; l < graph_n_layers(graph); l++)
         forward_s[l] = 0;
     for (guint i = 0; i < times->len; i++) {

@@ -44,17 +44,17 @@ static bool snapshot_segments(SnapshotReader *r, const json_t *segments)
             !snapshot_number(json_object_get(segment, "total_size"), MOST_SUM, &total) ||
             !snapshot_number(json_object_get(segment, "allocated_size"), total,
                              &allocated))
-            return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                               "%s: segments[%zu]: expected device, total_size and "
-                               "allocated_size, which is not larger",
-                               r->file, k);
+            return refuse(r->error,
+                          "%s: segments[%zu]: expected device, total_size and "
+                          "allocated_size, which is not larger",
+                          r->file, k);
         Sums *s = &r->sums[device];
         s->any = true;
         s->final_reserved += total;
         s->final_allocated += allocated;
         if (s->final_reserved > MOST_SUM)
-            return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                               "%s: segments[%zu]: expected less memory", r->file, k);
+            return refuse(r->error, "%s: segments[%zu]: expected less memory", r->file,
+                          k);
     }
     return true;
 }
@@ -93,24 +93,22 @@ static bool snapshot_trace(SnapshotReader *r, uint32_t device, const json_t *tra
         const json_t *size = json_object_get(event, "size");
         int64_t bytes = 0;
         if (!action || (size && !snapshot_number(size, MOST_SUM, &bytes)))
-            return kilter_fail(
-                r->error, KILTER_ERROR_INPUT,
+            return refuse(
+                r->error,
                 "%s: device_traces[%u][%zu]: expected an action and a size in bytes",
                 r->file, device, k);
         s->any = true;
         s->n_events++;
         snapshot_apply(s, action, bytes);
         if (MAX(labs(s->allocated), labs(s->reserved)) > MOST_SUM)
-            return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                               "%s: device_traces[%u][%zu]: expected less memory",
-                               r->file, device, k);
+            return refuse(r->error, "%s: device_traces[%u][%zu]: expected less memory",
+                          r->file, device, k);
     }
     /* what it had before the first event, which is not less than nothing */
     const int64_t before = s->final_allocated - s->allocated;
     if (before + s->least_allocated < 0)
-        return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                           "%s: device_traces[%u]: more is freed than was allocated",
-                           r->file, device);
+        return refuse(r->error, "%s: device_traces[%u]: more is freed than was allocated",
+                      r->file, device);
     return true;
 }
 
@@ -119,9 +117,8 @@ static bool snapshot_traces(SnapshotReader *r, const json_t *traces)
     size_t d;
     const json_t *trace;
     if (json_array_size(traces) > MOST_DEVICES)
-        return kilter_fail(r->error, KILTER_ERROR_INPUT,
-                           "%s: device_traces: expected at most %d devices", r->file,
-                           MOST_DEVICES);
+        return refuse(r->error, "%s: device_traces: expected at most %d devices", r->file,
+                      MOST_DEVICES);
     json_array_foreach (traces, d, trace)
         if (!snapshot_trace(r, (uint32_t)d, trace))
             return false;
@@ -138,12 +135,11 @@ GArray *snapshot_parse(const char *file, const char *text, gsize length, GError 
     const json_t *segments = json_object_get(root, "segments");
     bool good = root && json_is_array(segments);
     if (!root)
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: expected a memory snapshot: %s",
-                    file, wrong.line, wrong.text);
+        refuse(error, "%s:%d: expected a memory snapshot: %s", file, wrong.line,
+               wrong.text);
     else if (!good)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected a memory snapshot, an object with the list segments",
-                    file);
+        refuse(error, "%s: expected a memory snapshot, an object with the list segments",
+               file);
     good = good && snapshot_segments(&r, segments) &&
            snapshot_traces(&r, json_object_get(root, "device_traces"));
     json_decref(root);
@@ -162,9 +158,9 @@ GArray *snapshot_parse(const char *file, const char *text, gsize length, GError 
             g_array_append_val(peaks, peak);
     }
     if (good && peaks->len == 0)
-        good = kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s: expected a memory snapshot with segments or events, got none", file);
+        good = refuse(error,
+                      "%s: expected a memory snapshot with segments or events, got none",
+                      file);
     return good ? g_steal_pointer(&peaks) : NULL;
 }
 

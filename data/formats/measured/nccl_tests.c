@@ -587,9 +587,8 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
     end_table(&reader);
     nccl_run_clear(&reader.run);
     return reader.rows > 0 || tables->len > 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: expected rows of nccl-tests: size, count, type, ..., time",
-                       file);
+           refuse(error, "%s: expected rows of nccl-tests: size, count, type, ..., time",
+                  file);
 }
 
 /* --- JSON --- */
@@ -646,10 +645,10 @@ static bool read_results(NcclRun *run, const json_t *results, GError **error)
             continue;
         }
         if (!json_is_number(json_object_get(row, "size")) || !nccl_is_row(size, time_us))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: results[%zu]: expected size in bytes and "
-                               "out_of_place.time in us",
-                               run->file, i);
+            return refuse(
+                error,
+                "%s: results[%zu]: expected size in bytes and out_of_place.time in us",
+                run->file, i);
         nccl_run_add(run, size, time_us, number_at(times, "nwrong"));
     }
     return true;
@@ -664,19 +663,18 @@ static bool read_root(NcclRun *run, const json_t *root, GError **error)
     const double ranks = ranks_of(config);
     if (!program || !json_is_array(results) || !(ranks >= 1 && ranks <= MOST_RANKS) ||
         ranks != floor(ranks))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected the JSON of nccl-tests: args, config with "
-                           "devices, nthreads and ngpus, results",
-                           run->file);
+        return refuse(error,
+                      "%s: expected the JSON of nccl-tests: args, config with devices, "
+                      "nthreads and ngpus, results",
+                      run->file);
     g_autofree char *base = g_path_get_basename(program);
     run->name = nccl_perf_name(base);
     run->test = nccl_test_find(base);
     if (!run->test)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s: expected output of all_reduce_perf, all_gather_perf or another "
-            "program of nccl-tests, got '%.60s'",
-            run->file, base);
+        return refuse(error,
+                      "%s: expected output of all_reduce_perf, all_gather_perf or "
+                      "another program of nccl-tests, got '%.60s'",
+                      run->file, base);
     run->ranks = (uint32_t)ranks;
     run->hosts = hosts_of(config);
     run->device = g_strdup(
@@ -690,8 +688,7 @@ bool nccl_tests_parse_json(const char *file, const char *text, size_t length,
     json_error_t where;
     json_t *root = json_loadb(text, length, 0, &where);
     if (!root)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s:%d: not JSON: %s", file,
-                           where.line, where.text);
+        return refuse(error, "%s:%d: not JSON: %s", file, where.line, where.text);
     NcclRun run = {.file = file, .list = list, .tables = tables};
     const bool good = read_root(&run, root, error);
     nccl_run_clear(&run);

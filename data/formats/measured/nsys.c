@@ -223,8 +223,7 @@ static void add_event(Report *report, sqlite3_stmt *row)
 
 static bool failed(const Report *report, GError **error)
 {
-    return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", report->file,
-                       sqlite3_errmsg(report->db));
+    return refuse(error, "%s: %s", report->file, sqlite3_errmsg(report->db));
 }
 
 /* The number that the query gives for one text; 0 if it fails. */
@@ -314,9 +313,8 @@ static bool read_events(Report *report, GError **error)
             break;
     }
     const bool good = report->events > MAX_EVENTS
-                          ? kilter_fail(error, KILTER_ERROR_INPUT,
-                                        "%s: expected at most %d kernels and ranges",
-                                        report->file, MAX_EVENTS)
+                          ? refuse(error, "%s: expected at most %d kernels and ranges",
+                                   report->file, MAX_EVENTS)
                           : status == SQLITE_DONE || failed(report, error);
     sqlite3_finalize(row);
     while (report->open->len > 0)
@@ -381,10 +379,10 @@ static bool read_report(Report *report, GError **error)
 {
     if (!has_table(report, "CUPTI_ACTIVITY_KIND_KERNEL") ||
         !has_table(report, "StringIds"))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: expected a report of Nsight Systems with kernels (tables "
-                           "CUPTI_ACTIVITY_KIND_KERNEL and StringIds)",
-                           report->file);
+        return refuse(error,
+                      "%s: expected a report of Nsight Systems with kernels (tables "
+                      "CUPTI_ACTIVITY_KIND_KERNEL and StringIds)",
+                      report->file);
     report->ranks = (uint32_t)ask(
         report,
         "SELECT count(DISTINCT k.deviceId) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k "

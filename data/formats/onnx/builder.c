@@ -20,12 +20,10 @@ bool builder_refuse(Builder *b, const char *format, ...)
     va_end(args);
     b->failed = true;
     if (!b->node)
-        return kilter_fail(b->error, KILTER_ERROR_INPUT, "%s: %s", b->model->file,
-                           reason);
-    return kilter_fail(b->error, KILTER_ERROR_INPUT,
-                       "%s: no op stands for node %u, %s '%s': %s", b->model->file,
-                       (uint32_t)(b->node - onnx_node(b->model, 0)), b->node->op,
-                       b->node->name, reason);
+        return refuse(b->error, "%s: %s", b->model->file, reason);
+    return refuse(b->error, "%s: no op stands for node %u, %s '%s': %s", b->model->file,
+                  (uint32_t)(b->node - onnx_node(b->model, 0)), b->node->op,
+                  b->node->name, reason);
 }
 
 void builder_count(json_t *counts, const char *op)

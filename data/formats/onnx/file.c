@@ -339,9 +339,8 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
             opset = model->opset_import[i]->version;
     if (!graph || graph->n_node == 0 || graph->n_node > ONNX_MOST_NODES ||
         graph->n_initializer > ONNX_MOST_NODES) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected an ONNX model with a graph of 1 to %d nodes", file,
-                    ONNX_MOST_NODES);
+        refuse(error, "%s: expected an ONNX model with a graph of 1 to %d nodes", file,
+               ONNX_MOST_NODES);
         return NULL;
     }
     json_t *json = graph_lists(graph), *functions = json ? functions_json(model) : NULL;
@@ -352,7 +351,7 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
         json_object_set_new(json, "shapes", stated_shapes(graph));
     if (!functions) {
         json_decref(json);
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: a name is no UTF-8", file);
+        refuse(error, "%s: a name is no UTF-8", file);
         return NULL;
     }
     json_object_update_new(json, json_pack("{s:{s:s, s:i}, s:I, s:I, s:I}", "format",
@@ -368,7 +367,7 @@ json_t *onnx_load(const char *path, GError **error)
     g_autoptr(GError) failure = NULL;
     g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, &failure);
     if (!file) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s", failure->message);
+        refuse(error, "%s", failure->message);
         return NULL;
     }
     g_autoptr(GByteArray) kept =
@@ -376,7 +375,7 @@ json_t *onnx_load(const char *path, GError **error)
     OnnxFile__Model *model =
         kept ? onnx_file__model__unpack(NULL, kept->len, kept->data) : NULL;
     if (!model) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "%s: expected an ONNX model", path);
+        refuse(error, "%s: expected an ONNX model", path);
         return NULL;
     }
     json_t *json = model_json(path, model, error);

@@ -135,9 +135,9 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
     size_t i;
     if (depth == DEEPEST || in->calls > ONNX_MOST_NODES) {
         json_decref(copies);
-        return kilter_fail(in->error, KILTER_ERROR_INPUT,
-                           "%s: function '%s' is called more than %d deep, or a circle",
-                           in->file, text_of(function, "op"), DEEPEST);
+        return refuse(in->error,
+                      "%s: function '%s' is called more than %d deep, or a circle",
+                      in->file, text_of(function, "op"), DEEPEST);
     }
     bind(&call, function, node, copies);
     json_array_foreach (json_object_get(function, "nodes"), i, inner) {
@@ -157,8 +157,8 @@ static bool add_node(Inliner *in, const json_t *node, uint32_t depth)
     if (function)
         return add_call(in, node, function, depth);
     if (json_array_size(in->nodes) >= ONNX_MOST_NODES)
-        return kilter_fail(in->error, KILTER_ERROR_INPUT, "%s: expected at most %d nodes",
-                           in->file, ONNX_MOST_NODES);
+        return refuse(in->error, "%s: expected at most %d nodes", in->file,
+                      ONNX_MOST_NODES);
     json_array_append(in->nodes, (json_t *)node);
     return true;
 }

@@ -17,8 +17,7 @@ static bool resolve(const char *spec, OnnxModel *model, const char *list, uint32
                *seq = model_params_find(params, "seq");
     onnx_infer(model, seq->value > 0 ? (uint64_t)seq->value : ONNX_DEFAULT_SEQ);
     if (seq->value > 0 && model->seq_fixed)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "model '%s': seq: the file leaves no length open", spec);
+        return refuse(error, "model '%s': seq: the file leaves no length open", spec);
     if (seq->value == 0 && !model->seq_fixed)
         seq->value = ONNX_DEFAULT_SEQ;
     if (batch->value == 0)

@@ -102,7 +102,7 @@ static bool fail(const Reader *r, const char *format, ...)
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
     va_end(args);
-    return kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: %s", r->model->file, reason);
+    return refuse(r->error, "%s: %s", r->model->file, reason);
 }
 
 static uint32_t find(const Reader *r, const char *name)

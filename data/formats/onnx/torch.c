@@ -451,9 +451,8 @@ json_t *torch_model(const char *path, const json_t *root, GError **error)
     const char *name;
     if (rows && (n == 0 || n > ONNX_MOST_NODES)) {
         g_clear_pointer(&rows, json_decref);
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected graph_module.graph of 1 to %d nodes", path,
-                    ONNX_MOST_NODES);
+        refuse(error, "%s: expected graph_module.graph of 1 to %d nodes", path,
+               ONNX_MOST_NODES);
     }
     model = rows ? json_pack("{s:{s:s, s:i}, s:i, s:[], s:[], s:[], s:[], s:[]}",
                              "format", "name", "kilter-onnx", "version", 1, "opset", 18,

@@ -87,12 +87,10 @@ static bool take_node(Reader *reader, const Chakra__Node *message, GError **erro
 {
     Trace *trace = reader->trace;
     if (message->type == TRACE_NOTHING || message->type >= TRACE_KINDS)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: node %" G_GUINT64_FORMAT ": type %u, expected 1 to %d",
-                           reader->file, message->id, message->type, TRACE_KINDS - 1);
+        return refuse(error, "%s: node %" G_GUINT64_FORMAT ": type %u, expected 1 to %d",
+                      reader->file, message->id, message->type, TRACE_KINDS - 1);
     if (trace->node->len == TRACE_MAX_NODES)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: more than %d nodes",
-                           reader->file, TRACE_MAX_NODES);
+        return refuse(error, "%s: more than %d nodes", reader->file, TRACE_MAX_NODES);
     TraceNode node = {
         .id = message->id,
         .name = g_string_chunk_insert_const(trace->text, message->name),
@@ -124,23 +122,21 @@ static bool read_length(GInputStream *stream, const char *file, uint64_t *length
         unsigned char byte;
         const gssize n = g_input_stream_read(stream, &byte, 1, NULL, &failure);
         if (n < 0)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", file,
-                               failure->message);
+            return refuse(error, "%s: %s", file, failure->message);
         *ended = n == 0 && shift == 0;
         if (n == 0)
-            return *ended || kilter_fail(error, KILTER_ERROR_INPUT,
-                                         "%s: cut off in the length of a message", file);
+            return *ended ||
+                   refuse(error, "%s: cut off in the length of a message", file);
         *length |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80))
             return *length <= TRACE_MAX_MESSAGE ||
-                   kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: a message of %" G_GUINT64_FORMAT
-                               " bytes, expected at most %d",
-                               file, *length, TRACE_MAX_MESSAGE);
+                   refuse(error,
+                          "%s: a message of %" G_GUINT64_FORMAT
+                          " bytes, expected at most %d",
+                          file, *length, TRACE_MAX_MESSAGE);
     }
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: no length of a message, expected a Chakra execution trace",
-                       file);
+    return refuse(error, "%s: no length of a message, expected a Chakra execution trace",
+                  file);
 }
 
 /* Reads the next message into `buffer`. */
@@ -154,11 +150,10 @@ static bool read_message(GInputStream *stream, const char *file, GByteArray *buf
     g_byte_array_set_size(buffer, (guint)length);
     g_autoptr(GError) failure = NULL;
     if (!g_input_stream_read_all(stream, buffer->data, length, &got, NULL, &failure))
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s: %s", file, failure->message);
+        return refuse(error, "%s: %s", file, failure->message);
     return got == length ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s: cut off in a message of %" G_GUINT64_FORMAT " bytes", file,
-                       length);
+           refuse(error, "%s: cut off in a message of %" G_GUINT64_FORMAT " bytes", file,
+                  length);
 }
 
 static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **error)
@@ -166,10 +161,9 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
     Chakra__Metadata *metadata =
         chakra__metadata__unpack(NULL, buffer->len, buffer->data);
     if (!metadata)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: its first message is no metadata of a Chakra "
-                           "execution trace",
-                           reader->file);
+        return refuse(error,
+                      "%s: its first message is no metadata of a Chakra execution trace",
+                      reader->file);
     g_free(reader->trace->version);
     reader->trace->version = g_strdup(metadata->version);
     chakra__metadata__free_unpacked(metadata, NULL);
@@ -180,9 +174,8 @@ static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
 {
     Chakra__Node *message = chakra__node__unpack(NULL, buffer->len, buffer->data);
     if (!message)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: message %u is no node of a Chakra execution trace",
-                           reader->file, reader->trace->node->len + 1);
+        return refuse(error, "%s: message %u is no node of a Chakra execution trace",
+                      reader->file, reader->trace->node->len + 1);
     const bool good = take_node(reader, message, error);
     chakra__node__free_unpacked(message, NULL);
     return good;
@@ -197,9 +190,8 @@ static bool resolve(Reader *reader, GError **error)
     for (guint i = 0; i < trace->node->len; i++) {
         TraceNode *node = &g_array_index(trace->node, TraceNode, i);
         if (!g_hash_table_insert(reader->index, &node->id, GUINT_TO_POINTER(i + 1)))
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: node %" G_GUINT64_FORMAT " is there twice",
-                               reader->file, node->id);
+            return refuse(error, "%s: node %" G_GUINT64_FORMAT " is there twice",
+                          reader->file, node->id);
     }
     for (guint i = 0; i < trace->node->len; i++) {
         TraceNode *node = &g_array_index(trace->node, TraceNode, i);
@@ -265,9 +257,9 @@ static bool check_order(const Reader *reader, GError **error)
             d++;
         stuck = trace_deps(trace, node)[d];
     }
-    return kilter_fail(
-        error, KILTER_ERROR_INPUT, "%s: node %" G_GUINT64_FORMAT " (%s) waits for itself",
-        reader->file, trace_node(trace, stuck)->id, trace_node(trace, stuck)->name);
+    return refuse(error, "%s: node %" G_GUINT64_FORMAT " (%s) waits for itself",
+                  reader->file, trace_node(trace, stuck)->id,
+                  trace_node(trace, stuck)->name);
 }
 
 static bool read_stream(Reader *reader, GInputStream *stream, GError **error)
@@ -278,8 +270,8 @@ static bool read_stream(Reader *reader, GInputStream *stream, GError **error)
     if (!read_message(buffered, reader->file, buffer, &ended, error))
         return false;
     if (ended)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%s: empty, expected a Chakra execution trace", reader->file);
+        return refuse(error, "%s: empty, expected a Chakra execution trace",
+                      reader->file);
     if (!read_metadata(reader, buffer, error))
         return false;
     while (read_message(buffered, reader->file, buffer, &ended, error)) {

@@ -41,9 +41,8 @@ char *goal_write(const GPtrArray *traces, GError **error)
         for (uint32_t i = 0; i < trace->node->len; i++) {
             const TraceNode *node = trace_node(trace, i);
             if (!add_node(text, node, i + 1)) {
-                kilter_fail(error, KILTER_ERROR_INPUT,
-                            "rank %u: %s is a collective, which GOAL does not have", r,
-                            node->name);
+                refuse(error, "rank %u: %s is a collective, which GOAL does not have", r,
+                       node->name);
                 return NULL;
             }
             for (uint32_t d = 0; d < node->n_deps; d++)

@@ -42,9 +42,9 @@ GHashTable *trace_groups_read(const char *file, GError **error)
     GHashTable *groups =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, ranks_free);
     const char *name;
-    bool good = json_is_object(root) ||
-                kilter_fail(error, KILTER_ERROR_INPUT,
-                            "%s: expected an object with the ranks of each group", file);
+    bool good =
+        json_is_object(root) ||
+        refuse(error, "%s: expected an object with the ranks of each group", file);
     json_object_foreach (root, name, list)
         good = good && add_group(&at, name, list, groups);
     json_decref(root);

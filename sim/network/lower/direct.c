@@ -36,10 +36,10 @@ static bool check_pairs(const Lower *lower, GError **error)
 {
     const double n = lower->n, most = 0x1p24, messages = lower->n_groups * n * (n - 1);
     return messages <= most ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%u ranks would send %.3g messages, expected at most %.3g; an "
-                       "algorithm of rounds takes more ranks",
-                       lower->n, messages, most);
+           refuse(error,
+                  "%u ranks would send %.3g messages, expected at most %.3g; an "
+                  "algorithm of rounds takes more ranks",
+                  lower->n, messages, most);
 }
 
 bool lower_direct_all_to_all(Lower *lower, GError **error)

@@ -27,10 +27,10 @@ static bool find_hierarchy(Hierarchy *hierarchy, GError **error)
             if (!hierarchy->gpus)
                 hierarchy->gpus = next - i;
             if (next - i != hierarchy->gpus)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "hierarchical: needs equally many ranks in each "
-                                   "machine, got %u and %u",
-                                   hierarchy->gpus, next - i);
+                return refuse(error,
+                              "hierarchical: needs equally many ranks in each machine, "
+                              "got %u and %u",
+                              hierarchy->gpus, next - i);
         }
     }
     hierarchy->machines = n / hierarchy->gpus;

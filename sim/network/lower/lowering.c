@@ -24,9 +24,8 @@ static Algorithm choose(const SimCollective *collective, const Topology *topolog
     const Algorithm chosen = tuning_choose(topology->tuning, collective->traffic,
                                            collective->n, collective->bytes);
     if (chosen == ALGORITHM_AUTO)
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "no tuning rule for %s of %.0f bytes among %u ranks",
-                    traffic_name(collective->traffic), collective->bytes, collective->n);
+        refuse(error, "no tuning rule for %s of %.0f bytes among %u ranks",
+               traffic_name(collective->traffic), collective->bytes, collective->n);
     return chosen;
 }
 
@@ -50,19 +49,18 @@ static bool check(const SimCollective *collective, const Topology *topology,
 {
     const uint32_t groups = MAX(1, collective->n_groups);
     if (collective->n == 0 || !(collective->bytes >= 0 && isfinite(collective->bytes)))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected at least one rank and a finite amount of bytes");
+        return refuse(error, "expected at least one rank and a finite amount of bytes");
     for (size_t i = 0; i < (size_t)groups * collective->n; i++)
         if (collective->device[i] >= topology->n_devices)
-            return kilter_fail(error, KILTER_ERROR_INPUT, "device %u: the network has %u",
-                               collective->device[i], topology->n_devices);
+            return refuse(error, "device %u: the network has %u", collective->device[i],
+                          topology->n_devices);
     const bool server =
         collective->traffic == TRAFFIC_PUSH || collective->traffic == TRAFFIC_PULL;
     if (collective->root >= collective->n + server)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "root %u: there are %u ranks",
-                           collective->root, collective->n);
+        return refuse(error, "root %u: there are %u ranks", collective->root,
+                      collective->n);
     if (collective->traffic == TRAFFIC_SEND && collective->n < 2)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "send: expected 2 ranks, got 1");
+        return refuse(error, "send: expected 2 ranks, got 1");
     return true;
 }
 

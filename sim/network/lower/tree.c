@@ -188,9 +188,8 @@ bool lower_halving_parts(Lower *lower, GError **error)
     const uint32_t n = lower->n;
     const double bytes = n * lower_part_bytes(lower);
     if (!is_power_of_two(n))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "halving: %s needs a power of two of ranks, got %u",
-                           traffic_name(lower->collective->traffic), n);
+        return refuse(error, "halving: %s needs a power of two of ranks, got %u",
+                      traffic_name(lower->collective->traffic), n);
     g_autofree uint32_t *member = g_new(uint32_t, n);
     for (uint32_t i = 0; i < n; i++)
         member[i] = i;
