@@ -3,6 +3,7 @@
 #include "data/base/parallel.h"
 #include "data/base/units.h"
 #include "data/cluster/change.h"
+#include "data/graph/facts.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
 #include "synth/answer/answer.h"
@@ -761,6 +762,18 @@ static void portfolio_say(const PortfolioRun *run)
     planner_say(what, most_s, 0);
 }
 
+/* Says so where a large model is trained in float32, as it is by default: 16 bits are usual. */
+static void note_precision(const PortfolioRun *run)
+{
+    const uint64_t large = 1000000000;
+    if (graph_precision(run->graph) == PRECISION_SINGLE &&
+        graph_facts(run->graph).parameters >= large)
+        g_ptr_array_add(
+            run->portfolio->notes,
+            g_strdup("trained in float32; most models of this size are trained "
+                     "with precision=bf16"));
+}
+
 static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster,
                     GError **error)
 {
@@ -768,6 +781,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     run->graph = model_build(model, cluster_gpus(cluster), &portfolio->model, error);
     if (!run->graph)
         return false;
+    note_precision(run);
     run->floor = sim_memory_floor(run->graph);
     run->has.attention = technique_has_attention(run->graph);
     run->has.hosts = technique_has_hosts(cluster);

@@ -97,6 +97,25 @@ static void test_from_smi_to_flags(void **state)
     json_decref(advice);
 }
 
+/* A large model in float32 is noted. */
+static void test_float32_is_noted(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const struct {
+        const char *model;
+        bool noted;
+    } row[] = {{"llama:layers=4,global_batch=8", true},
+               {"llama:layers=4,global_batch=8,precision=bf16", false},
+               {"gpt2:layers=2,global_batch=8", false}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        g_autofree char *command =
+            g_strdup_printf("plan %s 8xh100-sxm --effort quick", row[i].model);
+        g_auto(Ran) ran = program_run_good(box, command);
+        assert_int_equal(strstr(ran.out, "trained in float32") != NULL, row[i].noted);
+    }
+}
+
 /* A question without an answer is refused by its own reason, on all machines. */
 static void test_refusals(void **state)
 {
@@ -121,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_smi_to_flags),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_float32_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
