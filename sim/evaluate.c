@@ -231,6 +231,8 @@ static bool prepare_view(SimPrepared *prepared, const Plan *plan, const Graph *g
     if (name && !(runtime && strcmp(runtime->name, name) == 0) &&
         !(runtime = prepared->loaded = runtime_load(name, error)))
         return false;
+    if (!sim_options_check(options, graph, view, error))
+        return false;
     prepared->priced = sim_options_view(options, runtime, view);
     prepared->sim.view = prepared->priced ? prepared->priced : view;
     prepared->sim.runtime = runtime;

@@ -72,6 +72,29 @@ static const struct {
                   [SIM_DISPATCHER_ONCE] = {1, 0},
                   [SIM_DISPATCHER_OVERLAPPED] = {1, 1 - 20.0 / 132}};
 
+static bool has_slots(const Graph *graph)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->kind == OP_ROUTE ||
+            graph_get_op(graph, id)->kind == OP_MOE_DISPATCH)
+            return true;
+    return false;
+}
+
+bool sim_options_check(const SimOptions *options, const Graph *graph,
+                       const ClusterView *view, GError **error)
+{
+    if (options->dispatcher == SIM_DISPATCHER_RUNTIME)
+        return true;
+    if (options->costs != SIM_COSTS_KERNELS || !cluster_view_has_kernels(view))
+        return kilter_fail(error, KILTER_ERROR_INPUT,
+                           "dispatcher has no effect here: expected costs=kernels and "
+                           "GPUs of data sheets, as without them exchanges are copies");
+    return has_slots(graph) || kilter_fail(error, KILTER_ERROR_INPUT,
+                                           "dispatcher has no effect here: expected a "
+                                           "model with experts");
+}
+
 ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,
                               const ClusterView *view)
 {

@@ -114,6 +114,11 @@ void sim_options_init(SimOptions *options); /* the defaults, seed 1 */
 bool sim_options_set(SimOptions *options, const char *key, const char *value,
                      GError **error);
 
+/* Whether options that only some models or devices give an effect have one: dispatcher, where ops
+ * are priced by kernels and tokens go to experts. KILTER_ERROR_INPUT says what was expected. */
+bool sim_options_check(const SimOptions *options, const Graph *graph,
+                       const ClusterView *view, GError **error);
+
 /* The view with ops priced as the options say: by shares, or by the stack of the runtime (NULL: the
  * view's). NULL: it is so already. It borrows the cluster. */
 ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,

@@ -259,6 +259,9 @@ static bool see_memory(Question *question, GError **error)
  * their types. */
 static bool see_times(Question *question, GError **error)
 {
+    if (!sim_options_check(&question->options->sim, question->graph, question->cluster,
+                           error))
+        return false;
     question->priced =
         sim_options_view(&question->options->sim, question->runtime, question->cluster);
     if (question->priced)

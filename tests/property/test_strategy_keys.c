@@ -1,5 +1,5 @@
 /* Every key of a strategy changes the program, its time or its memory, whatever else the strategy
- * says, or is refused with a reason that names it. */
+ * says and however ops are priced, or is refused with a reason that names it. */
 #include <string.h>
 
 #include "tests/support/made_plan.h"
@@ -10,7 +10,13 @@
 #define MIXTRAL                                                                         \
     "mixtral:layers=4,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,global_batch=" \
     "24,experts=4,optimizer=adam"
-#define CLUSTER "star:hosts=8,bandwidth=1Gb/s,latency=5us"
+
+/* Devices without and with kernels, and what ops take on them. */
+static const struct {
+    const char *cluster, *costs;
+} PRICED[] = {{"star:hosts=8,bandwidth=1Gb/s,latency=5us", ""},
+              {"dgx-h100", "costs=shares runtime=none "},
+              {"dgx-h100", "costs=kernels runtime=none "}};
 
 /* Values that say something else than the defaults, separated by '|'. */
 static const struct {
@@ -79,12 +85,12 @@ static bool is_like(const Made *a, const Made *b)
     return like && a->plan->iteration_time_s == b->plan->iteration_time_s;
 }
 
-static void check_value(const char *model, const Made *base, const char *set,
+static void check_value(const char *model, const char *cluster, const Made *base, const char *set,
                         const char *key, const char *value)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *with = g_strdup_printf("%s %s=%s", set, key, value);
-    g_auto(Made) made = make("manual", model, CLUSTER, with, &error);
+    g_auto(Made) made = make("manual", model, cluster, with, &error);
     if (!made.plan && (error->code != KILTER_ERROR_INPUT || !*error->message))
         fail_msg("%s with %s: %s", model, with, error->message);
     if (made.plan && base->plan && is_like(&made, base))
@@ -100,10 +106,10 @@ static bool has_key(const char *set, const char *key)
     return false;
 }
 
-static void check_base(const char *model, const char *set)
+static void check_base(const char *model, const char *cluster, const char *set)
 {
     g_autoptr(GError) error = NULL;
-    g_auto(Made) base = make("manual", model, CLUSTER, set, &error);
+    g_auto(Made) base = make("manual", model, cluster, set, &error);
     if (!base.plan)
         return;
     for (uint32_t k = 0; k < G_N_ELEMENTS(VALUES); k++) {
@@ -112,17 +118,19 @@ static void check_base(const char *model, const char *set)
         if (strcmp(VALUES[k].key, "cp_comm") == 0 && strcmp(model, GPT) == 0)
             continue;
         for (uint32_t v = 0; !has_key(set, VALUES[k].key) && value[v]; v++)
-            check_value(model, &base, set, VALUES[k].key, value[v]);
+            check_value(model, cluster, &base, set, VALUES[k].key, value[v]);
     }
 }
 
 static void test_every_key_has_an_effect(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(BASE); i++) {
-        check_base(GPT, BASE[i]);
-        check_base(MIXTRAL, BASE[i]);
-    }
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PRICED); p++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(BASE); i++) {
+            g_autofree char *set = g_strconcat(PRICED[p].costs, BASE[i], NULL);
+            check_base(GPT, PRICED[p].cluster, set);
+            check_base(MIXTRAL, PRICED[p].cluster, set);
+        }
 }
 
 static void test_every_key_is_tried(void **state)

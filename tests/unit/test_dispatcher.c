@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "experiments/calibration/trial_plan.h"
-#include "tests/test.h"
+#include "tests/support/made_plan.h"
 
 /* NVLink so fast that ports alone decide. */
 #define CLUSTER                                                                          \
@@ -99,10 +99,36 @@ static void test_overlapped(void **state)
     }
 }
 
+/* Where it would change nothing it is refused, with the reason. */
+static void test_without_effect(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *cluster, *costs, *why;
+    } OF[] = {{"mixtral", "dgx-h100", "shares", "costs=kernels"},
+              {"mixtral", "star:hosts=8", "kernels", "GPUs of data sheets"},
+              {"llama", "dgx-h100", "kernels", "a model with experts"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *model = g_strdup_printf(
+            "%s:layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,"
+            "global_batch=16",
+            OF[i].model);
+        g_autofree char *set = g_strdup_printf("dispatcher=once costs=%s", OF[i].costs);
+        g_auto(Made) made =
+            make("manual", model, OF[i].cluster, set, &error);
+        assert_null(made.plan);
+        assert_int_equal(error->code, KILTER_ERROR_INPUT);
+        assert_non_null(strstr(error->message, "dispatcher has no effect here"));
+        assert_non_null(strstr(error->message, OF[i].why));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_once),
                                        cmocka_unit_test(test_inside),
-                                       cmocka_unit_test(test_overlapped)};
+                                       cmocka_unit_test(test_overlapped),
+                                       cmocka_unit_test(test_without_effect)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
