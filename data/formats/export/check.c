@@ -64,17 +64,18 @@ bool export_need_strategy(const ExportCase *c, GError **error)
         for (uint32_t f = 0; op && f < op->n_in; f++)
             if (form_is_gather(instr->form[f]))
                 return export_refuse(c, i, error,
-                                     "planner %s decides for each op; expected a plan of "
-                                     "a strategy (planners manual, amp, megatron)",
-                                     c->plan->planner);
+                                     "planner %s decides for each op; kilter plan --for "
+                                     "%s makes plans that it holds",
+                                     c->plan->planner, c->target);
     }
     const DeviceGroup *of = c->plan->program->group;
     for (uint32_t g = 1; g < c->plan->program->n_groups; g++)
         if (of[g].n_replicas * of[g].n_devices != of[0].n_replicas * of[0].n_devices)
             return export_refuse(c, 0, error, "stages on unlike numbers of GPUs");
     return export_refuse(c, 0, error,
-                         "this plan has no pp/tp/dp strategy; export takes plans of "
-                         "manual, amp, megatron and, of equal stages, joint");
+                         "this plan has no pp/tp/dp strategy; kilter plan --for %s makes "
+                         "plans that it holds",
+                         c->target);
 }
 
 /* --- equal shards --- */
