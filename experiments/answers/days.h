@@ -10,14 +10,6 @@
  * machine's port. */
 double days_save_s(const Evaluation *evaluation);
 
-/* The template of a member "training". */
-#define DAYS_TEXT_TRAINING                                                               \
-    "[{?training}  training     {training.tokens:.4g} tokens: {training.days:.4g} days " \
-    "(goodput "                                                                          \
-    "{training.goodput:.2%}, {training.failures:.1f} failures, a checkpoint every "      \
-    "{training.checkpoint_s:time})"                                                      \
-    "[, ${training.dollars:.4g}][, at most {training.kwh:.4g} kWh]\n]"
-
 /* The mean time between failures of a GPU: a time, or a published rate by its name in
  * data/failures.csv; NULL: that of Llama-3 405B. */
 bool days_read_mtbf(const char *text, double *seconds, GError **error);

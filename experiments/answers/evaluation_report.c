@@ -152,8 +152,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
     if (plan->target)
         json_object_set_new(
             object, "for",
-            json_pack("{s:s, s:s*, s:o, s:o}", "target", plan->target, "why", plan->any_why,
-                      "any_time_s",
+            json_pack("{s:s, s:s*, s:o, s:o}", "target", plan->target, "why",
+                      plan->any_why, "any_time_s",
                       plan->any_time_s > 0 ? json_number(plan->any_time_s) : json_null(),
                       "costs",
                       plan->any_time_s > 0
@@ -262,41 +262,6 @@ char *evaluation_waits_text(const Evaluation *evaluation)
     return sim_timeline_explain(evaluation->report->timeline, evaluation->plan->program,
                                 evaluation->graph, evaluation->view);
 }
-
-/* clang-format off */
-const char EVALUATION_TEXT[] =
-    "{model} on {cluster} with {planner}[ ({made_by})], {fidelity} fidelity\n"
-    "  iteration    {iteration_time_s:time} = communication {communication_s:time} + computation "
-    "{computation_s:time}, {stages} stage{stages:s}\n"
-    "[  interval     50 %: {interval_50_s.0:time} to {interval_50_s.1:time}[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}][, as {interval_of}]\n]"
-    "[  nearest      {nearest}\n]"
-    "[{?out_of_domain}  outside      of the fitted range: {outside}\n]"
-    "[{?spmd}  unrounded    {fractional_time_s:time}[{?optimal}, no program is faster at these ratios]; "
-    "rounding shards to whole units costs {rounding_loss:.2%}\n]"
-    "[  lower bound  {lower_bound_s:time}, gap {gap:.2%}\n[               over {bound_over}\n]]"
-    "[*bounds:  bound        {bound_s:time}[, gap {gap:.2%}|; this plan is faster, and not one of them]\n               over {over}\n]"
-    "[  certificate  {certified}\n]"
-    "[  for          {for.target}[, {for.costs:.2%} slower than without ({for.any_time_s:time})[: {for.why}]]\n]"
-    "[  export to    {exports}\n|{?exports=}  export to    no framework; kilter export says of each why\n]"
-    "  planning     search {search_time_s:time}, balance {balance_time_s:time}"
-    "[{?certificate_time_s}, bound {certificate_time_s:time}]\n"
-    "[{?stopped}               stopped by the budget of seconds: another run may end with another plan\n]"
-    "[*notes:  note         {.}\n]"
-    PLAN_TEXT_PACE
-    PLAN_TEXT_STRATEGY
-    PLAN_TEXT_STAGES
-    "[*shards<5:[{?uneven}{?tensors}  [=-12:[{!#}shards]] {units} units as [*counts/,<16:{.}]"
-    "[{?counts>16},... on {counts:count} devices]: {tensor}[ and {tensors:.1over} more]\n]]"
-    "  devices             gpus     ratio      busy      idle   memory per GPU\n"
-    "[*devices:  [=-18:[{?alike>1}{alike} x {type}|{name} ({type})]]& {gpus:5} {ratio:9.4f} "
-    "{computation_s:9time} {idle_s:9time}   {memory_bytes:bytes} of {capacity_bytes:bytes}\n"
-    "&{type}]"
-    PLAN_TEXT_MEMORY
-    "[*warnings:  warning      {.}\n]"
-    "[{?verbose}  stage communication   computation  instructions   first\n"
-    "[*stage_list:  {#:5} {communication_s:13time} {computation_s:13time} {instructions:13}   "
-    "{first}\n]]";
-/* clang-format on */
 
 bool evaluation_check_fits(const Evaluation *evaluation, GError **error)
 {

@@ -5,10 +5,8 @@
 
 #include "experiments/sweep/evaluation.h"
 
-/* The keys of every plan and simulation (verbose: each stage, too), and the template of their
- * text. */
+/* The keys of every plan and simulation (verbose: each stage, too). */
 json_t *evaluation_json(const Evaluation *evaluation, bool verbose);
-extern const char EVALUATION_TEXT[];
 /* The same keys and, if there is a timeline, the lost time and (on demand) links and the critical
  * path. */
 json_t *evaluation_simulation_json(const Evaluation *evaluation, bool verbose, bool path);

@@ -17,14 +17,3 @@ json_t *plan_stages_json(const Evaluation *evaluation);
 
 /* Runs of equal numbers: "3 x 6, 7". Caller frees. */
 char *plan_stages_runs(const uint32_t *number, uint32_t n);
-
-#define PLAN_TEXT_STAGES                                                               \
-    "[{!layout}[*pipeline:  stage [=-3:{#}]    {layers} layer{layers:s} from {first} " \
-    "to {last} on "                                                                    \
-    "{devices} ({gpus}): {replicas} replica{replicas:s}[{?tensor_parallel>1}, "        \
-    "[{?one_program}one SPMD program|{tensor_parallel}-way tensor "                    \
-    "parallelism]][{?context_parallel>1}, {context_parallel} share each sequence]"     \
-    "[, samples {samples}][{?recompute}, {recompute} recomputed]"                      \
-    "[, pipeline {pipeline} runs {microbatches} of the microbatches]\n]"               \
-    "|[*pipeline<16:  stage [=-3:{#}]    {layers} layer{layers:s} on {devices} "       \
-    "({gpus})\n]]"

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "data/base/units.h"
+#include "experiments/answers.h"
 #include "experiments/answers/advise.h"
 #include "experiments/answers/days.h"
 #include "experiments/cli/command.h"
@@ -33,30 +34,7 @@
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
 COMMAND_RANGES(AdviseOwn, advise_options, ADVISE_OPTIONS)
 
-/* clang-format off */
-static const char TEXT[] =
-    "{model} on {cluster}\n\n"
-    "  [=-24:machines]  GPUs   iteration[{?verbose}  compute only  samples/s]   [{?choices.0.tokens_per_s} tokens/s|samples/s]    MFU"
-    "     memory[{?verbose}       left   kWh/M][{?priced}      $/M]  planner, limit\n"
-    "[*choices:[{?planner}[{?pareto}*| ] {machines:-24} {gpus:5} {iteration_time_s:11time}"
-    "[{?verbose} {lower_bound_s:13time} {samples_per_s:10.1f}] [=11:[{tokens_per_s:.0f}|{samples_per_s:.1f}]] [=6:[{mfu:.1%}|-]] {memory_bytes:10bytes}"
-    "[{?verbose} {memory_left:10bytes} [=7:[{kwh_per_million:.3g}|-]]][ {dollars_per_million:8}]  {planner} ({granularity}), {binds.what}"
-    "[; 90 %: {interval_90_s.0:time} to {interval_90_s.1:time}]"
-    "[; faster than the first: {faster_than_first:.0%}]"
-    "[{?top}\n      {memory_left:bytes} left, [run by {exports}|run by no framework]]"
-    "[{?training}\n      {training.tokens:si} tokens: {training.days:n} days[, ${training.dollars:n}]"
-    "[, at most {training.kwh:n} kWh], goodput {training.goodput:.1%}]"
-    "|  {machines:-24} {gpus:5}  [{?skipped}left out: its bound is above the best time|no plan fits]]\n"
-    "[{?all}[*tries:      {planner:-16} {granularity:-8} {iteration_time_s:11time}  {set}[ {reason}]\n]]]"
-    "\n* on the Pareto front: nothing is both faster and [{?priced}as cheap|as small]\n{advice}\n[*notes:Note: {.}\n]"
-    "  {choices.0.command}\n"
-    "[For {for.target}: {for.costs:.2%} slower than the fastest plan for any framework ({for.any_time_s:time}).\n]"
-    "[Within the target: {within_target}, {within_gpus} GPUs, {within_time_s:time} per iteration.\n  {within_command}\n]"
-    "[No price of {unpriced}: dollars are left out, and choices are compared by their GPUs.\n]"
-    "[{figure}\n]";
-/* clang-format on */
-
-/* TEXT with a column as wide as the longest choice of machines. Caller frees. */
+/* ANSWER_ADVISE with a column as wide as the longest choice of machines. Caller frees. */
 static char *advise_text(const json_t *answer)
 {
     const json_t *choices = json_object_get(answer, "choices");
@@ -65,7 +43,7 @@ static char *advise_text(const json_t *answer)
         width = MAX(width, json_string_length(json_object_get(json_array_get(choices, i),
                                                               "machines")));
     g_autofree char *column = g_strdup_printf("-%zu", width);
-    g_auto(GStrv) parts = g_strsplit(TEXT, "-24", -1);
+    g_auto(GStrv) parts = g_strsplit(ANSWER_ADVISE, "-24", -1);
     return g_strjoinv(column, parts);
 }
 

@@ -8,6 +8,7 @@
 #include "data/base/units.h"
 #include "data/base/version.h"
 #include "data/measured/measurement.h"
+#include "experiments/answers.h"
 #include "experiments/calibration/calibrate.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
@@ -74,18 +75,6 @@ static json_t *fit_json(const CalibrationFit *fit)
         json_number(fit->agreement.worst), "smallest_bytes", json_number(fit->smallest),
         "largest_bytes", json_number(fit->largest), "line", line);
 }
-
-/* clang-format off */
-static const char TEXT[] =
-    "op or collective         ranks machines   rows     MAPE      p95    worst   measured\n"
-    "[*fits:{kind:-24} [=5:[{?ranks}{ranks}|?]] [=8:[{?hosts}{hosts}|?]] {rows:6} {mape:8%} {p95:8%} "
-    "{worst:8%}   {smallest_bytes:bytes} to {largest_bytes:bytes}\n"
-    "[{?verbose}    [{?device}overhead|latency] {line.seconds.0:time} ({line.low.0:time} to {line.high.0:time})"
-    "[, {line.rate.value:rate} ({line.rate.low:rate} to [{line.rate.high:rate}|any])]"
-    "[, {line.bandwidth.value:bandwidth} ({line.bandwidth.low:bandwidth} to "
-    "[{line.bandwidth.high:bandwidth}|any])]\n]]"
-    "all                                     {rows:6} {mape:8%} {p95:8%} {worst:8%}\n";
-/* clang-format on */
 
 static json_t *calibrate_report_json(const Calibration *calibration, const GArray *tables,
                                      const Own *own)
@@ -204,7 +193,7 @@ static bool calibrate_run(const Own *own, int argc, char **argv,
         (own->output && !calibrate_write_cluster(calibration, own->output, error)))
         return false;
     command_report(command, calibrate_report_json(calibration, tables, own),
-                   MEASURED_REPORT_TEXT, TEXT, NULL);
+                   ANSWER_MEASURED, ANSWER_CALIBRATE, NULL);
     return true;
 }
 

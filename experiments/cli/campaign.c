@@ -217,19 +217,6 @@ static bool plan_fewer(const CommandCampaign *campaign, const CommandPlanning *h
 
 /* --- the answer --- */
 
-/* clang-format off */
-const char COMMAND_CAMPAIGN_TEXT[] =
-    "[{?campaign}  {campaign.days:.3g} days      goodput {campaign.goodput:.2%} (5 to 95 % of {campaign.runs} runs: "
-    "{campaign.goodput_5:.2%} to {campaign.goodput_95:.2%}), {campaign.iterations:.4g} iterations"
-    "[, {campaign.tokens:.4g} tokens]\n"
-    "                {campaign.failures:.1f} failures, one every {campaign.system_mtbf_s:time}; a checkpoint every "
-    "{campaign.checkpoint_s:time}[{?campaign.best_interval} (the best interval)], saved in {campaign.save_s:time}\n"
-    "[                the best interval lies between {campaign.checkpoint_95_s.0:time} and {campaign.checkpoint_95_s.1:time} "
-    "(95 %, by simulation)\n]"
-    "                of the time: lost work {campaign.parts.lost:.2%}, saving {campaign.parts.save:.2%}, restarts "
-    "{campaign.parts.restart:.2%}, waiting {campaign.parts.wait:.2%}, slowed {campaign.parts.slow:.2%}\n]";
-/* clang-format on */
-
 static bool campaign_read_all(const CommandCampaign *campaign,
                               const Evaluation *evaluation, uint32_t machines,
                               SimCampaign *of, GError **error)

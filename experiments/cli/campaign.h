@@ -76,6 +76,3 @@ bool command_campaign_check(const CommandCampaign *campaign, GError **error);
 bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning *how,
                           char **argv, const CommandOptions *options,
                           const Evaluation *evaluation, json_t *answer, GError **error);
-
-/* The template of its text (experiments/render.h). */
-extern const char COMMAND_CAMPAIGN_TEXT[];

@@ -7,6 +7,7 @@
 #include "data/formats/format.h"
 #include "data/formats/machines/machine_file.h"
 #include "data/formats/machines/slurm.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 
@@ -200,15 +201,6 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     return json;
 }
 
-/* clang-format off */
-static const char TEXT[] =
-    "{file}: {gpus} GPUs ([{device}|type not known: --gpu]), {nics} NICs\n"
-    "[{?link_count}links     {link_count} {link_name}\n]"
-    "[pairs     {gpu_pairs}\n]"
-    "inside    [{inner_bandwidth:bandwidth} per GPU and direction|not known]\n"
-    "outside   [{nic}|{net_bandwidth:bandwidth}|not known]\n";
-/* clang-format on */
-
 static bool cluster_write_cluster(const Cluster *cluster, const How *how, GError **error)
 {
     g_autofree char *text = cluster_write(cluster);
@@ -245,11 +237,6 @@ static json_t *slurm_types(const SlurmFile *slurm, const Sheets *sheets)
     return types;
 }
 
-static const char SLURM_TEXT[] =
-    "{file}: {nodes} node{nodes:s} with {gpus} GPUs:[*types: {value} {key}]"
-    "[{?nodes_without_gpus}; {nodes_without_gpus} without GPUs left out]"
-    "[{?nodes_down}; {nodes_down} down]\n";
-
 static bool import_slurm(const char *file, const char *text, const Sheets *sheets,
                          const MachineImport *import, const How *how,
                          const CommandOptions *options, GError **error)
@@ -270,7 +257,7 @@ static bool import_slurm(const char *file, const char *text, const Sheets *sheet
                              "gpus", (int)slurm_gpus(slurm), "types",
                              slurm_types(slurm, sheets), "nodes_without_gpus",
                              (int)slurm->n_without, "nodes_down", (int)slurm->n_down),
-                   SLURM_TEXT, NULL);
+                   ANSWER_SLURM, NULL);
     return true;
 }
 
@@ -308,7 +295,7 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
     }
     for (guint i = 0; !options->quiet && i < machine->warning->len; i++)
         limits_note("%s: %s", machine->file, (char *)machine->warning->pdata[i]);
-    command_report(options, machine_json(machine, sheets, &import), TEXT, NULL);
+    command_report(options, machine_json(machine, sheets, &import), ANSWER_MACHINE, NULL);
     return true;
 }
 

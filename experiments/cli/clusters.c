@@ -4,6 +4,7 @@
 #include "data/base/path.h"
 #include "data/cluster/sheet.h"
 #include "data/cluster/topology.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 
@@ -56,21 +57,6 @@ static json_t *entry_json(const char *name, const Cluster *cluster)
                      (int)cluster_gpus(cluster), "machine_counts", counts, "machines",
                      machines);
 }
-
-/* clang-format off */
-#define ENTRY_TEXT "{name:-15} {gpus:3} GPUs; machines: {machine_counts}\n[                {description}\n]"
-static const char LIST_TEXT[] = "[*clusters:" ENTRY_TEXT "]";
-
-#define LINK_COST_TEXT " latency {latency_s:-8time} bandwidth {bandwidth:bandwidth}\n"
-static const char TEXT[] = ENTRY_TEXT
-    "devices\n"
-    "[*devices:  {name:-24} memory {memory_bytes:bytes};[*rates: {key} {value:rate}][{?fitted}; fitted ops]\n]"
-    "machines, and the link inside\n"
-    "[*machines:&[{?inner}  [=-24:{alike} x {gpus} {type}] latency {inner.latency_s:-8time} bandwidth "
-    "{inner.bandwidth:bandwidth}\n|  {alike} x {gpus} {type}\n]]"
-    "[{?between}between machines\n"
-    "[*between:  {what:-24}" LINK_COST_TEXT "][  ({collective_source})\n]]";
-/* clang-format on */
 
 /* --- one cluster --- */
 
@@ -166,7 +152,7 @@ static bool clusters_show(const char *name, const CommandOptions *options, GErro
     sheets_gaps(cluster, warnings);
     for (guint i = 0; i < warnings->len && !options->quiet; i++)
         limits_note("%s: %s", name, (char *)warnings->pdata[i]);
-    command_report(options, whole_json(name, cluster, warnings), TEXT, NULL);
+    command_report(options, whole_json(name, cluster, warnings), ANSWER_CLUSTER, NULL);
     return true;
 }
 
@@ -194,6 +180,6 @@ bool cmd_clusters(int argc, char **argv, GError **error)
         }
         json_array_append_new(list, entry_json(*name, cluster));
     }
-    command_report(&options, list, LIST_TEXT, NULL);
+    command_report(&options, list, ANSWER_CLUSTERS, NULL);
     return true;
 }

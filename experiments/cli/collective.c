@@ -5,6 +5,7 @@
 
 #include "data/base/units.h"
 #include "data/base/version.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "sim/network/collective_run.h"
 
@@ -73,18 +74,6 @@ static json_t *run_json(const char *kind, const char *cluster, double bytes,
         "links", links, "rank_times", ends, "seed", (json_int_t)seed, "version",
         KILTER_VERSION);
 }
-
-/* clang-format off */
-#define LINK_TEXT "  [{!#}links     |          ] {name:-28} {bytes:9bytes}, {utilization:7%} used\n"
-static const char TEXT[] =
-    "{collective} of {bytes:bytes} among {ranks} ranks of {cluster} by {algorithm}\n"
-    "  time        {time_s:time} ({time_s:.9} s), {tensor_bandwidth:bandwidth} of the tensor\n"
-    "  latency     {latency_s:time} of it\n"
-    "[{?last_arrival_s}  last rank   comes at {last_arrival_s:time}\n]"
-    "  sent        {sent_bytes:bytes} by all ranks\n"
-    "[{?verbose}[*links:" LINK_TEXT "]"
-    "|[*links<5:" LINK_TEXT "][              and {links:.5over} more links\n]]";
-/* clang-format on */
 
 static bool parse_shares(Own *own, SimCollectiveOptions *what, GError **error)
 {
@@ -170,8 +159,8 @@ static bool collective_simulate(const char *cluster_name, Own *own,
     if (run->n_links > 1)
         qsort(run->link, run->n_links, sizeof *run->link, by_use);
     command_report(options,
-                   run_json(what->kind, cluster_name, what->bytes, run, what->seed), TEXT,
-                   NULL);
+                   run_json(what->kind, cluster_name, what->bytes, run, what->seed),
+                   ANSWER_COLLECTIVE, NULL);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "data/plan/fidelity.h"
+#include "experiments/answers.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
 
@@ -31,7 +32,7 @@ static bool days_report(const Evaluation *evaluation, const Own *own, char **arg
         json_decref(object);
         return false;
     }
-    command_report(options, object, EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, NULL);
+    command_report(options, object, ANSWER_EVALUATION, ANSWER_CAMPAIGN, NULL);
     return true;
 }
 

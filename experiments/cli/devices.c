@@ -1,6 +1,7 @@
 /* kilter devices: the data sheets of devices. */
 #include "data/base/json.h"
 #include "data/cluster/sheet.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
 static json_t *names_json(char **names)
@@ -30,14 +31,6 @@ static json_t *devices_device_json(const DeviceSheet *sheet)
                      "power_w", json_number(sheet->power_w), "source", sheet->source);
 }
 
-/* clang-format off */
-static const char TEXT[] =
-    "[*devices:{name:-26} {description}\n"
-    "                           memory {memory_bytes:bytes}, {memory_bandwidth:bandwidth};"
-    "[*peaks: {key} {value:rate}];[*links: {count} {link}][{?aliases}; also[*aliases: {.}]]\n]";
-static const char WHOLE[] = "  pci[*pci: {.}]; as drivers print it:[*products: '{.}']\n  {source}\n";
-/* clang-format on */
-
 bool cmd_devices(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
@@ -55,6 +48,6 @@ bool cmd_devices(int argc, char **argv, GError **error)
     json_t *root = json_pack("{s:o}", "devices", list);
     if (one)
         json_object_update(root, json_array_get(list, 0));
-    command_report(&options, root, TEXT, one ? WHOLE : NULL, NULL);
+    command_report(&options, root, ANSWER_DEVICES, one ? ANSWER_DEVICE : NULL, NULL);
     return true;
 }

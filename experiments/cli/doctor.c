@@ -5,18 +5,8 @@
 #include "data/base/version.h"
 #include "data/formats/format.h"
 #include "exec/exec.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
-
-/* clang-format off */
-static const char TEXT[] =
-    "kilter {version}[ ({revision})]\n\n"
-    "[*parts:  {name:-14} [{?found}yes|no ]  {purpose}\n]"
-    "\nNames are looked up in\n[*folders:  {path}[{!exists} (not there)]\n]"
-    "\nEnvironment\n[*environment:  {name:-20} {meaning}[; now {value}]\n]"
-    "\nThis machine\n  {processors} processors, {memory_bytes:bytes} of memory; "
-    "vgg19 on hap-16 is planned in {plan_s:time}\n"
-    "\n[To install: {missing}; then ./run build again|Everything is there.]\n";
-/* clang-format on */
 
 /* A part that works without others, and the package of Debian that brings it. */
 static void doctor_add(json_t *parts, json_t *missing, const char *name, bool found,
@@ -110,6 +100,6 @@ bool cmd_doctor(int argc, char **argv, GError **error)
                              "environment", doctor_environment(), "processors",
                              (int)g_get_num_processors(), "memory_bytes", bytes, "plan_s",
                              plan_s),
-                   TEXT, NULL);
+                   ANSWER_DOCTOR, NULL);
     return true;
 }

@@ -11,6 +11,7 @@
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
 #include "exec/exec.h"
+#include "experiments/answers.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
@@ -166,22 +167,6 @@ static json_t *exec_report_json(const ExecReport *report)
     json_object_set_new(root, "device_bytes", bytes_json(m->memory.device_bytes));
     return root;
 }
-
-/* clang-format off */
-static const char EXEC_REPORT_TEXT[] =
-    "{model} on {ranks} ranks, {backend} backend, {dtype}, {repeats} repeats\n"
-    "  iteration    {iteration.median_s:time}, quartiles {iteration.low_s:time} and {iteration.high_s:time}\n"
-    "[  predicted    {predicted_time_s:time} by the plan's cluster\n"
-    "[{?unmeasured}               {unmeasured} instructions have sizes outside of those calibrated on\n]]"
-    "  memory       {bytes:bytes} on the rank that holds most[, {predicted_bytes:bytes} predicted at the peak]\n"
-    "[               {allocated_bytes:bytes} allocated at most at once, {device_bytes:bytes} of the device in use\n]"
-    "  op or collective          calls     together\n"
-    "[*kinds:  {kind:-24} {calls:6} {median_s:12time}\n]"
-    "[{?verbose}  stage          communication            computation   first\n"
-    "[*stages:  {#:5} [=22:{communication.median_s:time}[ ({predicted.communication_s:time})]] "
-    "[=22:{computation.median_s:time}[ ({predicted.computation_s:time})]]   {first}\n]]"
-    "[  {database} [{?kept}has the measurement|keeps an earlier measurement of the same configuration]\n]";
-/* clang-format on */
 
 /* --- the store --- */
 
@@ -404,7 +389,7 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
         json_object_set_new(answer, "database", json_string(own->db));
         json_object_set_new(answer, "kept", json_boolean(kept));
     }
-    command_report(options, answer, EXEC_REPORT_TEXT, NULL);
+    command_report(options, answer, ANSWER_EXEC, NULL);
     return true;
 }
 

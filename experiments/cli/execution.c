@@ -4,6 +4,7 @@
 #include "data/base/output.h"
 #include "data/base/version.h"
 #include "data/formats/trace/trace.h"
+#include "experiments/answers.h"
 #include "experiments/cli/limits.h"
 #include "sim/flow/execution.h"
 
@@ -161,14 +162,6 @@ static GPtrArray *read_ranks(const char *file, GHashTable **groups,
     return g_steal_pointer(&traces);
 }
 
-/* clang-format off */
-static const char TEXT[] =
-    "{traces}: {ranks} rank{ranks:s}, {nodes} nodes on {cluster}\n"
-    "  iteration time {iteration_time_s:time}\n"
-    "[*rank_times<16:  rank {#:-5} computes {compute_s:9time}, communicates {communication_s:9time}\n]"
-    "[{?rank_times>16}              and {rank_times:.16over} more\n]";
-/* clang-format on */
-
 static json_t *execution_report_json(const char *file, const char *cluster,
                                      const SimExecutionReport *report)
 {
@@ -199,6 +192,7 @@ bool command_simulate_execution(const char *file, const char *cluster,
                : NULL;
     if (!report)
         return false;
-    command_report(options, execution_report_json(file, cluster, report), TEXT, NULL);
+    command_report(options, execution_report_json(file, cluster, report),
+                   ANSWER_EXECUTION, NULL);
     return true;
 }

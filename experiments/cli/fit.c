@@ -5,6 +5,7 @@
 #include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/base/units.h"
+#include "experiments/answers.h"
 #include "experiments/calibration/trial_cluster.h"
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"
@@ -26,20 +27,6 @@ enum { MOST_SUGGESTED = 1000 };
 /* clang-format on */
 COMMAND_OPTIONS(Own, fit_options, FIT_OPTIONS)
 COMMAND_RANGES(Own, fit_options, FIT_OPTIONS)
-
-/* clang-format off */
-static const char TEXT[] =
-    "{trials} trials of {groups} groups: MAPE {fitted.mape:%}, worst {fitted.worst:%}"
-    "[; predicted without their group {held_out.mape:%}, worst {held_out.worst:%}]\n"
-    "cost                            of                              value     95 % interval  start x\n"
-    "[*costs:[{?value}{?trials}[=-30:{cost}]  [=-22:{of}]  [=14:{text}]  [=26:{low_text} to {high_text}]  {factor:5.2f}\n]]"
-    "[*runtime:[{?trials}memory of the runtime on {of}: {bytes:bytes} ({trials} trials)\n]]"
-    "[{?memory.trials}peaks: MAPE {memory.mape:%}, worst {memory.worst:%}\n]"
-    "[{?fits.failed}memory: {fits.found} of {fits.failed} trials that failed found, {fits.false_alarms} false alarms of {fits.fit}\n]"
-    "[{?verbose}[*trial_list:  {name}  measured {measured_s:time}  fitted {predicted_s:time}  without its group {held_out_s:time}\n]]"
-    "[*suggestions:[{!#}tells the most next:\n]  {options} of {model} on {cluster}: {predicted_s:time} predicted; of {cost} ({of})\n]"
-    "[wrote {output}\n]";
-/* clang-format on */
 
 static char *fit_value_text(double value, const char *unit)
 {
@@ -203,8 +190,8 @@ static bool fit_run(const char *file, const Own *own, const CommandOptions *opti
         if (!output_write(own->output, text, -1, error))
             return false;
     }
-    command_report(options, fit_answer(&fitted, list, suggestions, own->output), TEXT,
-                   NULL);
+    command_report(options, fit_answer(&fitted, list, suggestions, own->output),
+                   ANSWER_FIT, NULL);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* kilter formats. */
 #include "data/base/json.h"
 #include "data/formats/format.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
 static json_t *formats_row_json(FileFormat format)
@@ -21,12 +22,6 @@ static json_t *formats_row_json(FileFormat format)
                      noun, "description", row->what, "read_by", row->reads, "written_by",
                      row->writes, "library", row->library, "missing", (int)!row->built);
 }
-
-static const char TEXT[] =
-    "[*formats:[{file}: ]{name:-16} {description}\n"
-    "[{?read_by}                   read by kilter {read_by}\n]"
-    "[{?written_by}                   written by kilter {written_by}\n]"
-    "[{?missing}                   not in this build, which has no {library}\n]]";
 
 bool cmd_formats(int argc, char **argv, GError **error)
 {
@@ -51,6 +46,6 @@ bool cmd_formats(int argc, char **argv, GError **error)
         json_object_set_new(row, "file", json_text(argv[i]));
         json_array_append_new(list, row);
     }
-    command_report(&options, list, TEXT, NULL);
+    command_report(&options, list, ANSWER_FORMATS, NULL);
     return true;
 }

@@ -7,6 +7,7 @@
 #include "data/formats/format.h"
 #include "data/formats/measured/kineto.h"
 #include "data/formats/trace/trace.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/measured_report.h"
 
@@ -78,11 +79,6 @@ static json_t *execution_json(const char *file, const Trace *trace)
                      (json_int_t)trace->n_dangling, "notes", notes);
 }
 
-static const char TRACES_TEXT[] =
-    "[*traces:[{?of}{file}: execution trace, {nodes} nodes:[*types: {value} {key}]; "
-    "{dependencies} dependencies, {dangling_dependencies} on nodes that are not "
-    "there\n][*notes:{file}: {.}\n]]";
-
 /* Reads each file by its first bytes; `traces` gets the facts of traces. */
 static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
                             json_t *traces, GError **error)
@@ -129,7 +125,7 @@ static bool import_run(int argc, char **argv, const char *output,
                    json_pack("{s:o, s:o, s:i, s:s*}", "files",
                              measured_report_json(tables, NULL), "traces", traces,
                              "measurements", (int)list->len, "output", output),
-                   TRACES_TEXT, MEASURED_REPORT_TEXT, NULL);
+                   ANSWER_IMPORT, ANSWER_MEASURED, NULL);
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/cluster/sheet.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 #include "sim/cost/kernel.h"
@@ -370,19 +371,6 @@ static bool kernel_plot(const KernelDevice *device, const KernelQuestion *q,
     return figure_draw_text("kernel", text->str, folder, error);
 }
 
-/* clang-format off */
-static const char TEXT[] =
-    "{kernel} in {number_format} on {device}\n"
-    "  time        {time_s:time}, limited by {limit}[{?flops}; {rate:rate}, {share_of_peak:%} of the peak]; {bandwidth:bandwidth}, "
-    "{share_of_bandwidth:%} of the memory's\n"
-    "  parts       compute {parts.compute_s:time}[{?parts.power_s}, at the clock of its power {parts.power_s:time}], "
-    "memory {parts.memory_s:time}, L2 {parts.cache_s:time}, start {parts.start_s:time}\n"
-    "[{?tiles}  tiles       {tiles.count:g}[{?tiles.columns} of {tiles.rows:g} x {tiles.columns:g}][{?tiles.waves}, {tiles.waves:g} wave{tiles.waves:s}]"
-    "[{?tiles.splits>1}, the sum in {tiles.splits:g} parts]\n]"
-    "[{?missing}  data sheet  {missing}\n]"
-    "[{?points}[{!#}  picture     kernel.png, kernel.svg\n]]";
-/* clang-format on */
-
 static bool kernel_say(const KernelDevice *device, const KernelQuestion *q,
                        const KernelOptions *own, const CommandOptions *options,
                        GError **error)
@@ -403,7 +391,7 @@ static bool kernel_say(const KernelDevice *device, const KernelQuestion *q,
     if (own->plot)
         json_object_set(object, "points", points);
     json_decref(points);
-    command_report(options, object, TEXT, NULL);
+    command_report(options, object, ANSWER_KERNEL, NULL);
     return true;
 }
 

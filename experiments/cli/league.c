@@ -4,6 +4,7 @@
 
 #include "data/base/json.h"
 #include "data/store/store.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/figures/figure.h"
 #include "experiments/sweep/league.h"
@@ -54,19 +55,6 @@ static json_t *league_rows_json(const GArray *rows)
     return list;
 }
 
-static const char TEXT[] =
-    "      planner              plans  fastest    to the best    worst    to the bound   "
-    " worst   planning\n"
-    "[*planners: {rank:3}  [=-20:{planner}] {plans:3}/[=-4:{results}] {fastest:4}"
-    "     [=10:[{regret:.1%}|-]] [=10:[{worst_regret:.1%}|-]]   [=10:[{gap:.1%}|-]] "
-    "[=10:[{worst_gap:.1%}|-]] [=10:{planning_s:time}]\n"
-    "[*refusals:       {results} without a plan: {reason}\n]]"
-    "To the best: time over the fastest plan of the same model on the same cluster; to "
-    "the bound: over what "
-    "computation\nalone takes all devices (geometric means).\n"
-    "[{?missing}{missing} configurations have no result yet; kilter sweep makes them.\n]"
-    "[{figure}\n]";
-
 /* One row per planner: place, name, regret, worst regret, gap in percent. */
 static bool league_draw(const GArray *rows, const char *folder, GError **error)
 {
@@ -105,7 +93,7 @@ static bool league_run(const char *file, const Own *own, const CommandOptions *o
                              league_rows_json(rows), "bound_over",
                              "every plan: computation alone, on all devices at once",
                              "missing", (int)missing, "figure", figure),
-                   TEXT, NULL);
+                   ANSWER_LEAGUE, NULL);
     return true;
 }
 

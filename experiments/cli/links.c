@@ -3,6 +3,7 @@
 
 #include "data/base/json.h"
 #include "data/cluster/sheet.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
 static json_t *links_link_json(const Sheets *sheets, const LinkSheet *link)
@@ -21,10 +22,6 @@ static json_t *links_link_json(const Sheets *sheets, const LinkSheet *link)
                      link->share_source ? link->share_source : "");
 }
 
-static const char TEXT[] = "[*links:{name:-8} {bandwidth:-9bandwidth} share {share:4}  "
-                           "latency {base_s:-7time} + "
-                           "{hop_s:-7time} per round  {source}\n]";
-
 bool cmd_links(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
@@ -36,6 +33,6 @@ bool cmd_links(int argc, char **argv, GError **error)
     json_t *list = json_array();
     for (uint32_t i = 0; i < sheets->n_links; i++)
         json_array_append_new(list, links_link_json(sheets, &sheets->link[i]));
-    command_report(&options, list, TEXT, NULL);
+    command_report(&options, list, ANSWER_LINKS, NULL);
     return true;
 }

@@ -95,11 +95,3 @@ json_t *measured_report_json(const GArray *tables, const Calibration *calibratio
         json_array_append_new(files, file_json(tables, i, calibration, &i));
     return files;
 }
-
-/* clang-format off */
-const char MEASURED_REPORT_TEXT[] =
-    "[{?files}read                          ranks hosts  rows   used   left  as, or why not\n]"
-    "[*files:{file} ({device})\n"
-    "[*tables:  {test:-26} {ranks:6} [=5:[{?hosts}{hosts}|?]] {rows:5} {used:6} {left_out:6}  "
-    "[{place}[; left out: {reason}]|{reason}]\n]]";
-/* clang-format on */

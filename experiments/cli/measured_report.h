@@ -8,8 +8,6 @@
 
 /* `calibration`: NULL if rows are only read. `tables`: of MeasuredTable. */
 json_t *measured_report_json(const GArray *tables, const Calibration *calibration);
-/* The template for the member `files` of an answer with this list. */
-extern const char MEASURED_REPORT_TEXT[];
 
 /* Reads argv[1..argc-1] into `list` and `tables`. */
 bool measured_read_all(int argc, char **argv, GArray *list, GArray *tables,

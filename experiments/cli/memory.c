@@ -3,6 +3,7 @@
 #include "data/base/output.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "data/models/model.h"
+#include "experiments/answers.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"
@@ -340,15 +341,6 @@ static bool memory_most(const CommandPlanning *how, char **argv, const char *key
       "Compare with the peak of a memory snapshot of PyTorch (JSON)", "FILE")
 COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 
-static const char TEXT[] =
-    "{model} on {cluster} with {planner}\n"
-    "[{?most}  most         {most.key} {most.value}[; {most.beyond} do not "
-    "fit]\n]" PLAN_TEXT_STRATEGY PLAN_TEXT_MEMORY PLAN_TEXT_HOST PLAN_TEXT_PEAKS
-    "[{?measured}  measured     {measured.allocated:bytes} allocated on device "
-    "{measured.device} at its peak, "
-    "{measured.reserved:bytes} reserved; predicted {measured.predicted:bytes}[, "
-    "{measured.error:%}]\n]";
-
 /* Writes the blocks of the rank of each row of `peaks`. */
 static bool memory_write_snapshot(const Evaluation *evaluation, const json_t *peaks,
                                   const char *file, GError **error)
@@ -440,7 +432,7 @@ bool cmd_memory(int argc, char **argv, GError **error)
     if (command_is_silent(&options))
         json_decref(answer);
     else
-        command_report(&options, answer, TEXT, NULL);
+        command_report(&options, answer, ANSWER_MEMORY, NULL);
     /* The table is printed whether the plan fits or not; the exit status says whether it does. */
     return evaluation_check_fits(&evaluation, error);
 }

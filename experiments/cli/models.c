@@ -4,38 +4,11 @@
 #include "data/graph/facts.h"
 #include "data/models/checkpoint_index.h"
 #include "data/models/model.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
 /* Parameters are counted at the model's defaults on this many GPUs, HAP's smallest testbed. */
 enum { MODELS_GPUS = 8 };
-
-static const char LIST_TEXT[] =
-    "[*models:{name:-12} [=8:{parameters:si}] parameters, {ops} ops; {source}\n"
-    "                {keys}\n]";
-
-static const char TEXT[] =
-    "{name}: {parameters:si} parameters ({parameters}), {active_parameters:si} of them "
-    "work on a "
-    "token; {layers} layers, [{graph_ops}|{ops}] ops\n"
-    "{forward_flops_per_token:si}FLOP forward and {training_flops_per_token:si}FLOP with "
-    "the "
-    "backward for each of {tokens} tokens"
-    "[{?kv_bytes_per_token}; keys and values of a token {kv_bytes_per_token:bytes}]\n"
-    "[{?facts}[*facts/, :{key} {value}]\n]"
-    "[{?checkpoint_parameters}the checkpoint beside it has {checkpoint_parameters:si} "
-    "numbers\n]"
-    "[{?unread}not read, and without effect here: {unread}\n]"
-    "{model}\n";
-
-static const char ONNX_TEXT[] =
-    "{name}: ONNX with opset {opset}, {nodes} nodes:[*ops: {value} {key}]\n"
-    "inputs[*inputs: {.}], outputs[*outputs: {.}], {float_parameters} parameters in "
-    "the file\n"
-    "fused: {fused.layer_norm} norms, {fused.activation} activations, {fused.attention} "
-    "attentions\n"
-    "[{?approximated}another op stands for[*approximated: {value} {key}]\n]"
-    "[{?unmapped}no op stands for[*unmapped: {value} {key}]\n]"
-    "[{?refused}it cannot be planned: {refused}\n]";
 
 static json_t *graph_json(const Graph *graph, const char *canonical)
 {
@@ -80,19 +53,10 @@ static bool show_model(const char *spec, const CommandOptions *options, GError *
     if (onnx)
         json_object_update_new(json, file);
     g_autofree char *template =
-        g_strconcat(graph ? TEXT : "", onnx ? ONNX_TEXT : "", NULL);
+        g_strconcat(graph ? ANSWER_MODEL : "", onnx ? ANSWER_ONNX : "", NULL);
     command_report(options, json, template, NULL);
     return true;
 }
-
-static const char INDEX_TEXT[] =
-    "{name}: index of a checkpoint, {tensors} tensors of {total_size} bytes in {files} "
-    "file{files:s}, "
-    "[{?layers}{layers} layers of {tensors_per_layer} tensors\n|without numbered "
-    "layers\n]"
-    "parameters, buffers included: {parameters_2_bytes} at two bytes each, "
-    "{parameters_4_bytes} at four; no shapes, so it "
-    "cannot be planned: its config.json can\n";
 
 /* Shows the sizes of a checkpoint by its index. */
 static bool show_index(const char *file, const CommandOptions *options, GError **error)
@@ -110,7 +74,7 @@ static bool show_index(const char *file, const CommandOptions *options, GError *
                                : json_null(),
                   "parameters_2_bytes", (json_int_t)(index.bytes / 2),
                   "parameters_4_bytes", (json_int_t)(index.bytes / 4)),
-        INDEX_TEXT, NULL);
+        ANSWER_CHECKPOINT, NULL);
     return true;
 }
 
@@ -154,6 +118,6 @@ bool cmd_models(int argc, char **argv, GError **error)
                                               "ops", (int)graph_n_ops(graph), "source",
                                               info->source, "keys", keys));
     }
-    command_report(&options, list, LIST_TEXT, NULL);
+    command_report(&options, list, ANSWER_MODELS, NULL);
     return true;
 }

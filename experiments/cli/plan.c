@@ -6,6 +6,7 @@
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
+#include "experiments/answers.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/plan_words.h"
@@ -13,10 +14,6 @@
 #include "experiments/explain/explain.h"
 
 /* --- a plan like a launch --- */
-
-#define PLAN_TEXT_LIKE                                 \
-    "[  like         {like.file}, {like.framework}\n]" \
-    "[*like.unknown<20:  not read     {.}\n]"
 
 /* Whether the spec's list "a=1,b=2" has the key of a pair "b=3". */
 static bool has_key(const char *list, const char *pair)
@@ -188,7 +185,7 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
         text = explain_text(explanation, waits);
         json_object_set_new(object, "explanation", explanation);
     }
-    command_report(options, object, EVALUATION_TEXT, PLAN_TEXT_LIKE, DAYS_TEXT_TRAINING,
+    command_report(options, object, ANSWER_EVALUATION, ANSWER_LIKE, ANSWER_TRAINING,
                    NULL);
     if (!options->json)
         printf("%s", text);

@@ -7,6 +7,7 @@
 #include "data/measured/measurement.h"
 #include "data/models/model.h"
 #include "exec/exec.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/exec_launch.h"
 #include "experiments/cli/exec_plan.h"
@@ -44,16 +45,6 @@ static GArray *profile_kernel_rates(const GArray *measurements)
     }
     return rates;
 }
-
-/* clang-format off */
-static const char PROFILE_REPORT_TEXT[] =
-    "{output}: {ops} shapes of ops, {collectives} of collectives on {ranks} ranks\n"
-    "  limits of a rank: {limits.flops_per_s:rate} in a product of matrices of {limits.extent}, "
-    "{limits.bytes_per_s:bandwidth} in a sum of {limits.elements} numbers (caches have more)\n"
-    "  op, at its best          shapes          FLOP/s  limit       bytes/s  limit\n"
-    "[*kernels:  {kind:-24} {shapes:6}  {flops_per_s:14rate} {of_limit:6.0%}  "
-    "{bytes_per_s:12bandwidth} {of_bandwidth:6.0%}\n]";
-/* clang-format on */
 
 /* {"limits": {...}, "kernels": [...]} */
 static json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
@@ -180,7 +171,7 @@ static bool profile_write_file(const Own *own, const GArray *list,
                              (int)ops, "collectives", (int)(list->len - ops), "ranks",
                              own->ranks, "version", KILTER_VERSION);
     json_object_update_new(root, profile_rates_json(rates, limits));
-    command_report(options, root, PROFILE_REPORT_TEXT, NULL);
+    command_report(options, root, ANSWER_PROFILE, NULL);
     return true;
 }
 

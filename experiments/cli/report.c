@@ -7,6 +7,7 @@
 #include "data/base/version.h"
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
+#include "experiments/answers.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
@@ -120,8 +121,8 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     if ((!own->campaign.days ||
          add_days(own, argv, options, &evaluation, answer, error)) &&
         report_plan_add(answer, &evaluation, file, error)) {
-        g_autofree char *plan = render(EVALUATION_TEXT, answer);
-        g_autofree char *days = render(COMMAND_CAMPAIGN_TEXT, answer);
+        g_autofree char *plan = render(ANSWER_EVALUATION, answer);
+        g_autofree char *days = render(ANSWER_CAMPAIGN, answer);
         g_autofree char *words = g_strconcat(plan, days, NULL);
         json_object_set_new(answer, "words", json_text(words));
         text = g_str_has_suffix(own->output, ".json") ? json_dumps(answer, JSON_INDENT(1))

@@ -7,6 +7,7 @@
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/store/store.h"
+#include "experiments/answers.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
@@ -48,27 +49,7 @@ enum { MAX_FITTED = 48 };
 static const char HEADER[] =
     "data set          calibration  held out    test      MAPE       p95      bias   Pearson  Spearman    regret    "
     "memory   failed found, false alarms\n";
-static const char TEXT[] =
-    "{data_set:-16}  {fitted:11}  [=8:[{held_out.mape:%}|-]]  {test.trials:6}  {test.mape:8%}  {test.p95:8%}  {test.bias:8%}  "
-    "{test.pearson:8.3f}  {test.spearman:8.3f}  {regret:8%}  [=8:[{?memory.trials}{memory.mape:%}|-]]   "
-    "[{?fits.failed}{fits.found} of {fits.failed}|none failed], {fits.false_alarms} of {fits.fit}"
-    "[{?not_expressed}; {not_expressed} not expressed]\n"
-    "[*starts:  from other start {start:2}:  calibration {calibration:6%}  MAPE {mape:6%}  Spearman {spearman:6.3f}  "
-    "regret {regret:6%}\n]"
-    "[{?verbose}  {description}\n"
-    "  [{?fitted}calibration: MAPE {calibration.mape:%}; costs as factors on where they start, with 95 % intervals|not fitted]\n"
-    "[*costs:    {cost:-30}  [=-26:[{?of}{of}|common to all]]  x {factor:5.2f}  ({low:.2f} to {high:.2f})  {trials} trials\n]"
-    "[{?coverage.inside}  intervals: of {coverage.inside} trials like those fitted {coverage.in_50} in 50 % and {coverage.in_90} in 90 %; "
-    "{coverage.outside} outside of what was fitted; {coverage.missed_flagged} of {coverage.missed} beyond their 90 % are of these\n]"
-    "[*baselines:  {baseline:-18}  MAPE {mape:6%}  Spearman {spearman:6.3f}  regret {regret:6%}\n]"
-    "  memory of the runtime {runtime_bytes:bytes}\n"
-    "[*reasons:    {trials:4} not expressed: {reason}\n]"
-    "[*trials:[{!strategy}{?predicted_s}"
-    "[{!#}  planner         time  measured      comm  measured    hidden  measured\n]"
-    "  {planner:-10}  {predicted_s:8ms}  {measured_s:8ms}  {comm_s:8ms}  {measured_comm_s:8ms}  "
-    "{hidden_s:8ms}  {measured_hidden_s:8ms}\n]]]";
 /* clang-format on */
-
 static json_t *scorecard_agreement_json(const Agreement *a)
 {
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
@@ -229,7 +210,7 @@ static bool score_one(TrialSet *set, const Own *own, const CommandOptions *optio
     if (options->json)
         json_array_append_new(list, object);
     else
-        command_report(options, object, TEXT, NULL);
+        command_report(options, object, ANSWER_SCORECARD, NULL);
     fflush(stdout);
     return true;
 }

@@ -1,6 +1,7 @@
 /* kilter run-trace: work that was recorded, or written down, instead of a plan. */
 #include "data/base/version.h"
 #include "data/formats/format.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"
 #include "sim/sim.h"
@@ -40,11 +41,6 @@ static json_t *simulate_tasks_devices_json(const SimTaskFileReport *report)
     return devices;
 }
 
-static const char TEXT[] =
-    "{tasks}: {n_tasks} tasks on {n_devices} devices take {time_us} us\n"
-    "[*devices:  device {#:-4} computes {busy_us} us, peak {peak_bytes:bytes} "
-    "({peak_bytes} bytes)\n]";
-
 /* Simulates the file under the simulation's options and prints time and peaks. */
 static bool command_simulate_tasks(const char *file, const CommandOptions *options,
                                    GError **error)
@@ -59,7 +55,7 @@ static bool command_simulate_tasks(const char *file, const CommandOptions *optio
     }
     json_t *answer = simulate_tasks_report_json(file, report);
     json_object_set_new(answer, "devices", simulate_tasks_devices_json(report));
-    command_report(options, answer, TEXT, NULL);
+    command_report(options, answer, ANSWER_RUN_TRACE, NULL);
     return true;
 }
 

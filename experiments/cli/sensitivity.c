@@ -1,14 +1,7 @@
 /* kilter sensitivity: how much each number of a cluster matters. */
 #include "experiments/answers/sensitivity.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
-
-static const char TEXT[] =
-    "{model} on {cluster} with {planner}, {fidelity} fidelity: {iteration_time_s:time}\n"
-    "  number                  effect of 1 % more  upgrade   same plan      new plan    "
-    "gain\n"
-    "[*knobs:  [=-24:{what}] [=16:[{elasticity:.3f} % time|-]]   x[=-6:{factor}]"
-    " [=11:[{kept_s:time}|-]] [=13:[{replanned_s:time}|-]] [=9:[{gain:.1%}|-]]\n]"
-    "{words}\n";
 
 static bool sensitivity_report(const Evaluation *evaluation,
                                const Configuration *configuration,
@@ -16,7 +9,7 @@ static bool sensitivity_report(const Evaluation *evaluation,
 {
     json_t *answer = sensitivity_json(evaluation, configuration, error);
     if (answer)
-        command_report(options, answer, TEXT, NULL);
+        command_report(options, answer, ANSWER_SENSITIVITY, NULL);
     return answer != NULL;
 }
 

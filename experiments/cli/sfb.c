@@ -1,5 +1,6 @@
 /* kilter sfb: finds the ops that sufficient factor broadcasting duplicates. */
 #include "data/models/model.h"
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "synth/answer/ratios.h"
 #include "synth/tag/sfb_file.h"
@@ -23,11 +24,6 @@ static json_t *solution_json(const SfbCase *sfb, SfbPrices prices)
                      "names", names);
 }
 
-static const char CASES_TEXT[] =
-    "[*sfb:case {case}, prices paper: {paper.objective_us:.6} us[; duplicated: "
-    "{paper.names}]\n"
-    "case {case}, prices ring: {ring.objective_us:.6} us[; duplicated: {ring.names}]\n]";
-
 static bool solve_file(const char *file, const CommandOptions *options, GError **error)
 {
     g_autoptr(GPtrArray) cases = sfb_file_read(file, error);
@@ -41,7 +37,7 @@ static bool solve_file(const char *file, const CommandOptions *options, GError *
                                               solution_json(sfb, SFB_PAPER), "ring",
                                               solution_json(sfb, SFB_RING)));
     }
-    command_report(options, list, CASES_TEXT, NULL);
+    command_report(options, list, ANSWER_SFB_CASES, NULL);
     return true;
 }
 
@@ -78,11 +74,6 @@ static bool solve_model(const char *model, const CommandSetting *setting,
     }
     return true;
 }
-
-static const char MODEL_TEXT[] =
-    "{duplicated} ops run on the whole batch on every device; {gradients} of "
-    "{gradients_in_all} gradients need no all-reduce; {saved_s:time} saved in sum\n"
-    "[*kinds:  {key:-28} {value}\n]";
 
 static json_t *model_json(const Outcome *outcome)
 {
@@ -127,6 +118,6 @@ bool cmd_sfb(int argc, char **argv, GError **error)
     if (!command_setting(&how, argv[2], &setting, error) ||
         !solve_model(argv[1], &setting, by, &outcome, error))
         return false;
-    command_report(&options, model_json(&outcome), MODEL_TEXT, NULL);
+    command_report(&options, model_json(&outcome), ANSWER_SFB_MODEL, NULL);
     return true;
 }

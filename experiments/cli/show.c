@@ -1,5 +1,6 @@
 /* kilter show and kilter rerun: one stored result. */
 
+#include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/sweep/stored.h"
 
@@ -38,27 +39,12 @@ static json_t *open_row(int argc, char **argv, CommandOptions *options, GError *
                : NULL;
 }
 
-static const char SHOWN[] =
-    "{hash}\n"
-    "  asked by      [*experiments/, :{.}] as {model}, {cluster}, {entry}\n"
-    "  planned by    {planner} at {granularity} granularity, fidelity {fidelity}, seed "
-    "{seed}\n"
-    "  model         {spec}\n"
-    "[  options       {?options}[*options/, :{key}={value}]\n]"
-    "  status        {status}[: {message}]\n"
-    "[  iteration     {iteration_time_s:time}: {communication_s:time} communication, "
-    "{computation_s:time} computation\n]"
-    "[  lower bound   {lower_bound_s:time}, gap {gap:%}; kilter plan says which plans "
-    "it is over\n]"
-    "  peak memory   {peak_memory_bytes:bytes} per GPU\n"
-    "  written by    kilter {version}[ {revision}] on {host}, {started}: {command}\n";
-
 bool cmd_show(int argc, char **argv, GError **error)
 {
     g_auto(CommandOptions) options = {0};
     json_t *row = open_row(argc, argv, &options, error);
     if (row)
-        command_report(&options, row, SHOWN, NULL);
+        command_report(&options, row, ANSWER_SHOW, NULL);
     return row != NULL;
 }
 
@@ -71,13 +57,7 @@ static bool show_report(json_t *row, json_t *again, const CommandOptions *option
     const char *stored = json_string_value(json_object_get(row, "hash"));
     json_object_set_new(again, "stored_hash", json_string(stored));
     json_decref(row);
-    command_report(
-        options, again,
-        "[{?same}{stored_hash}: the same\n]"
-        "[{!same_question}asked today the question's hash is {hash}: something "
-        "that it depends on has changed, or the version of Kilter\n]"
-        "[*differences:{column}: stored {stored:g}, now {now:g}\n]",
-        NULL);
+    command_report(options, again, ANSWER_RERUN, NULL);
     return same || kilter_fail(error, KILTER_ERROR_FAILED,
                                "%zu columns differ from the stored result", n);
 }

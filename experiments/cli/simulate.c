@@ -4,6 +4,7 @@
 #include "data/formats/format.h"
 #include "data/formats/trace/perfetto.h"
 #include "data/plan/fidelity.h"
+#include "experiments/answers.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/jobs.h"
 #include "experiments/answers/plan_words.h"
@@ -14,7 +15,6 @@
 #include "sim/flow/jobs.h"
 
 /* --- several plans on one network --- */
-
 
 enum { ITERATIONS = 10 };
 
@@ -96,13 +96,6 @@ static json_t *side_json(const Side *side, const ClusterView *view)
     return json_pack("{s:s, s:o}", "cluster", view->cluster->name, "jobs", jobs);
 }
 
-/* clang-format off */
-static const char JOBS_TEXT[] =
-    "{jobs:count} plans on {cluster}, one iteration by flow:\n"
-    "       alone    together  slowdown  plan\n"
-    "[*jobs:{alone_s:12time}{together_s:12time}{slowdown:10.3f}  {plan} on {machines:names}\n]";
-/* clang-format on */
-
 /* Simulates the plans of n files side by side on a cluster, `iterations` of each (0: 10), and
  * prints what each loses by the others. order: how their machines are placed there (NULL: packed).
  */
@@ -129,7 +122,7 @@ static bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
                     side.place, error) ||
         !side_run(&side, view, iterations > 0 ? iterations : ITERATIONS, options, error))
         return false;
-    command_report(options, side_json(&side, view), JOBS_TEXT, NULL);
+    command_report(options, side_json(&side, view), ANSWER_JOBS, NULL);
     return true;
 }
 
@@ -231,16 +224,6 @@ static json_t *samples_json(const SimSamples *samples)
                      samples->low_s, samples->high_s);
 }
 
-/* clang-format off */
-static const char TEXT[] =
-    "[{waits}]"
-    "[{?verbose}{?critical_path}Critical path:\n"
-    "[*critical_path:[{?time_s}  at {start_s:9time}  {time_s:9time}  {what}\n]]"
-    "  in all       {end_s:9time}\n]"
-    "[{samples.n} samples: mean {samples.mean_s:time} (95 % interval {samples.interval_s.0:time} to "
-    "{samples.interval_s.1:time}), median {samples.median_s:time}, p95 {samples.p95_s:time}\n]";
-/* clang-format on */
-
 static bool simulate_report(const Evaluation *evaluation, const Own *own,
                             const CommandOptions *options, GError **error)
 {
@@ -272,7 +255,8 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
         json_decref(object);
         return false;
     }
-    command_report(options, object, EVALUATION_TEXT, COMMAND_CAMPAIGN_TEXT, TEXT, NULL);
+    command_report(options, object, ANSWER_EVALUATION, ANSWER_CAMPAIGN, ANSWER_SIMULATE,
+                   NULL);
     if (own->campaign.days && !options->quiet)
         limits_note(
             "--days has a command of its own, kilter days %s; simulate has it for "

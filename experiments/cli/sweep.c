@@ -7,6 +7,7 @@
 #include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/store/store.h"
+#include "experiments/answers.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
@@ -61,10 +62,7 @@ static void sweep_report(const char *name, const char *database, const SweepProg
                              "present", (int)p->present, "evaluated", (int)p->done,
                              "out_of_memory", (int)p->oom, "impossible",
                              (int)p->impossible),
-                   "{experiment}: {configurations} configurations, {present} "
-                   "already there, {evaluated} evaluated ({out_of_memory} out of memory"
-                   "[{?impossible}, {impossible} impossible]) in {database}\n",
-                   NULL);
+                   ANSWER_SWEEP, NULL);
 }
 
 static bool sweep_count_of(const char *text, guint64 most, uint32_t *count)
@@ -224,18 +222,14 @@ static bool dry_run(const Experiment *experiment, const char *database, const Ow
     if (!find_shard(own, &sweep_options, error) ||
         !sweep_estimate(experiment, store, &sweep_options, &estimate, error))
         return false;
-    command_report(
-        options,
-        json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "experiment",
-                  experiment_name(experiment), "configurations", (int)estimate.total,
-                  "present", (int)estimate.present, "missing",
-                  (int)(estimate.total - estimate.present), "tried", (int)estimate.tried,
-                  "each_s", json_number(estimate.each_s), "estimated_s",
-                  json_number(estimate.all_s)),
-        "{experiment}: {configurations} configurations, {present} already there, "
-        "{missing} to evaluate, about {estimated_s:time}[{?tried} ({tried} tried, "
-        "{each_s:time} each)]\n",
-        NULL);
+    command_report(options,
+                   json_pack("{s:s, s:i, s:i, s:i, s:i, s:o, s:o}", "experiment",
+                             experiment_name(experiment), "configurations",
+                             (int)estimate.total, "present", (int)estimate.present,
+                             "missing", (int)(estimate.total - estimate.present), "tried",
+                             (int)estimate.tried, "each_s", json_number(estimate.each_s),
+                             "estimated_s", json_number(estimate.all_s)),
+                   ANSWER_SWEEP_PLAN, NULL);
     return true;
 }
 
@@ -355,19 +349,7 @@ static bool status(const Experiment *experiment, const char *database, const Own
     json_object_set(answer, "tried", tried);
     json_object_set(answer, "untried", untried);
     json_object_set_new(answer, "parts", json_boolean(copied));
-    command_report(
-        options, answer,
-        "{experiment} in [{?parts}{experiment}.parts|{database}]: {configurations} "
-        "configurations, {ok} ok, "
-        "{out_of_memory} out of memory, {impossible} impossible, {missing} "
-        "missing[{?running}, {running} of them worked on][{?failed}, {failed} of them "
-        "failed]\n[*shards:[{?missing}shard {shard}: {missing} of "
-        "{configurations} missing[{?failed}, {failed} failed]\n]]"
-        "[*tried:{model} on {cluster} with {planner}: [{message}|{?processes_ended}ended "
-        "{processes_ended} process[{?processes_ended>1}es], the last one {pid} of "
-        "{host}|not finished by process {pid} of {host}]\n]"
-        "[*untried:{model} on {cluster} with {planner}: not tried\n]",
-        NULL);
+    command_report(options, answer, ANSWER_SWEEP_STATUS, NULL);
     return all.missing == 0 ||
            kilter_fail(error, KILTER_ERROR_FAILED,
                        "%u of %u configurations have no result; the same sweep evaluates "

@@ -4,6 +4,7 @@
 #include "data/base/version.h"
 #include "data/models/model.h"
 #include "exec/exec.h"
+#include "experiments/answers.h"
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/limits.h"
 
@@ -52,10 +53,6 @@ static void verify_say_size(const Graph *graph, double times)
 
 /* --- the theory --- */
 
-static const char THEORY_TEXT[] =
-    "{model}: {rules} rules of {ops} ops run on random shards, {shapes} shapes; largest "
-    "relative error {error:.2}, allowed {tolerance:.2}\n";
-
 static json_t *theory_json(const char *model, const ExecTheory *theory, int shapes,
                            uint64_t seed)
 {
@@ -93,8 +90,8 @@ static bool verify_theory(const char *model, const Own *own,
     g_autofree char *wrong = theory.wrong;
     if (!good)
         return false;
-    command_report(options, theory_json(canonical, &theory, shapes, seed), THEORY_TEXT,
-                   NULL);
+    command_report(options, theory_json(canonical, &theory, shapes, seed),
+                   ANSWER_VERIFY_THEORY, NULL);
     return !wrong || kilter_fail(error, KILTER_ERROR_FAILED, "wrong rule: %s", wrong);
 }
 
@@ -105,15 +102,6 @@ static const char *backend_name(const Own *own)
 {
     return own->virtual_ranks ? "cuda, virtual ranks" : own->backend;
 }
-
-/* clang-format off */
-static const char TEXT[] =
-    "{model} on {cluster} with {planner}: [{?right}right|WRONG]\n"
-    "  model        {shrunk_model}[{?shapes>1} (the worst of {shapes})]\n"
-    "  compared     {tensors} tensors on {devices} devices ({backend}, {dtype}): the loss, gradients of "
-    "parameters, results of updates\n"
-    "  error        {error:.2} of {where} on device {rank}, allowed {tolerance:.2}\n";
-/* clang-format on */
 
 static json_t *verdict_json(const Own *own, const char *small, int shapes,
                             const ExecVerdict *verdict, uint64_t seed)
@@ -198,8 +186,8 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
         if (!verify_shape(own, i, options->planner.seed, &spec, &verdict, error))
             return false;
     command_report(options,
-                   verdict_json(own, spec, shapes, &verdict, options->planner.seed), TEXT,
-                   NULL);
+                   verdict_json(own, spec, shapes, &verdict, options->planner.seed),
+                   ANSWER_VERIFY, NULL);
     return verdict.right ||
            kilter_fail(
                error, KILTER_ERROR_FAILED,

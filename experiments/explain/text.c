@@ -1,24 +1,10 @@
 /* An explanation as text. */
 
+#include "experiments/answers.h"
 #include "experiments/explain/explain.h"
 #include "experiments/render.h"
 
 enum { STAGES_SHOWN = 5 };
-
-/* clang-format off */
-static const char LAYERS[] =
-    "[*layers:{names.0}[{?.stages} (stage [*.stages/, :{.}])]"
-    "[*patterns:[{!#}: |; ]{pattern}[{?patterns>1} {tensors:names}]]\n"
-    "[*parameters:  [=-12:[{!#}parameters]] {form}: [{!parameters>1}{?tensors>1}all {tensors:count}|{tensors:names}]\n]"
-    "[*activations:  [=-12:[{!#}activations]] {form}: [{!activations>1}{?tensors>1}all {tensors:count}|{tensors:names}]\n]"
-    "[*collectives:  [=-12:[{!#}collectives]] {seconds:9time} {bytes:9bytes}  {collective}: {tensors:names}\n]"
-    "[{?names>1}{names:rest} as {names.0}\n]]";
-static const char STAGE[] =
-    "  stage {stage}, {share:%}: communication {communication_s:time}"
-    "[{?collectives} ([*collectives/, :{collective} of {tensors.0}[ and {tensors:.1over} more]])]"
-    "; computation {computation_s:time}"
-    "[, limited by {limited_by.0}[ and {limited_by:.1over} like it]]\n";
-/* clang-format on */
 
 static double number_of(const json_t *object, const char *key)
 {
@@ -53,7 +39,7 @@ static void say_stage(GString *text, const json_t *stage, double total_s)
     json_t *answer = json_copy((json_t *)stage);
     json_object_set_new(answer, "share",
                         json_real(total_s > 0 ? seconds_of(stage) / total_s : 0));
-    g_autofree char *line = render(STAGE, answer);
+    g_autofree char *line = render(ANSWER_EXPLAIN_STAGE, answer);
     g_string_append(text, line);
     json_decref(answer);
 }
@@ -108,7 +94,7 @@ static void say_slowest(GString *text, const json_t *stages)
 
 char *explain_text(const json_t *explanation, const char *words)
 {
-    g_autofree char *layers = render(LAYERS, explanation);
+    g_autofree char *layers = render(ANSWER_EXPLAIN_LAYERS, explanation);
     GString *text = g_string_new(layers);
     if (words) {
         g_string_append(text, words);
