@@ -1,4 +1,5 @@
-/* Text from JSON: a command makes its answer once, as JSON, and a template (data/answers/) turns it into text.
+/* Text from JSON: a command makes its answer once, as JSON, and a template turns it
+ * into text (data/answers/).
  *
  *     {KEY}               the member: a string as it is, an integer, a real as %.4g, a list joined by commas; "-" without it
  *     {KEY:SPEC}          SPEC is [-][+][WIDTH][.PRECISION][KIND]; - aligns left. Kinds:
