@@ -63,8 +63,7 @@
 
 #define CONVOLUTION_CONSTANTS(X)                                                           \
     X(implicit, "1", 0.1, 2)       /* rate of implicit products, of the same product's */  \
-    X(small, "1", 0.1, 2)          /* of fused Winograd F(2,3) */                          \
-    X(large, "1", 0.1, 2)          /* of F(4,3) */                                         \
+    X(large, "1", 0.1, 2)          /* of Winograd F(4,3) */                                        \
     X(traffic, "1", 0.1, 100)      /* bytes of the transforms, of once each */             \
     X(filter, "1", 0.1, 100)       /* of the filters' transform */                         \
     X(choice, "1", 1, 100)         /* exponent of the soft minimum */                      \

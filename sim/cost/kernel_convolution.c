@@ -1,12 +1,13 @@
-/* Convolutions, by the three ways that libraries know, of which the time is a soft minimum
- * (exponent `choice`):
+/* Convolutions, by the two ways that libraries know, of which the time is a soft minimum (exponent
+ * `choice`: they choose by rules, not by measuring):
  *
  *     implicit product    the batched product m = samples x out image, n = out channels, k = in channels x filter, / implicit
- *     F(2,3)              Winograd, fused: 16 products of 4-element tiles, / small, + the filters' transform
- *     F(4,3)              Winograd, not fused: 36 products of 16-element tiles, / large, + the transforms' traffic
+ *     F(4,3)              Winograd: 36 products of 16-element tiles, / large, + the transforms' traffic
  *
- * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Gradients of the input and of
- * the weights are the products with the same FLOPs and other extents. */
+ * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Windows overlap: an implicit
+ * product reads its image once, although a pixel is in filter/stride^2 of them. Gradients of the
+ * input and of the weights are the products with the same FLOPs and other extents; only the latter
+ * split their sum, over samples and image. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"
@@ -30,29 +31,47 @@ static Convolution convolution_of(const Kernel *kernel)
     return c;
 }
 
+/* overlap: as in LawProduct. */
 static double convolution_product_s(const KernelDevice *device, const Kernel *kernel,
-                                    double batch, double m, double n, double k,
+                                    double batch, const double mnk[3], double overlap,
                                     KernelReport *report)
 {
     const double size = kernel_format_bytes(kernel->format);
     const LawProduct product = {.batch = batch,
-                                .m = m,
-                                .n = n,
-                                .k = k,
+                                .m = mnk[0],
+                                .n = mnk[1],
+                                .k = mnk[2],
                                 .in_bytes = size,
                                 .out_bytes = size,
                                 .format = kernel->format,
                                 .batched = true,
-                                .alone = kernel->alone};
+                                .alone = kernel->alone,
+                                .overlap = overlap,
+                                .whole = kernel->convolution.pass !=
+                                         KERNEL_WEIGHT_GRADIENT};
     return law_product_s(device, &product, report);
 }
 
-static double convolution_soft(const ConvolutionLaw *law, double implicit, double small,
-                               double large)
+static double convolution_soft(const ConvolutionLaw *law, double implicit, double large)
 {
-    return pow(pow(implicit, -law->choice) + pow(small, -law->choice) +
-                   pow(large, -law->choice),
-               -1 / law->choice);
+    return pow(pow(implicit, -law->choice) + pow(large, -law->choice), -1 / law->choice);
+}
+
+/* F(4,3), with the traffic of its transforms. n, k: of the implicit product. */
+static double convolution_large_s(const KernelDevice *device, const Kernel *kernel,
+                                  const Convolution *c, double n, double k,
+                                  KernelReport *report)
+{
+    const ConvolutionLaw *law = &device->constants.convolution;
+    const double size = kernel_format_bytes(kernel->format),
+                 weights = c->in * c->out * size,
+                 maps = c->samples * c->area * (c->in + c->out) * size,
+                 tiles = c->samples * ceil(kernel->convolution.height / 4) *
+                         ceil(kernel->convolution.width / 4);
+    const double mnk[] = {c->weights ? c->in : tiles, n, c->weights ? tiles : k / 9};
+    return convolution_product_s(device, kernel, 36, mnk, 1, report) / law->large +
+           (law->traffic * maps * 36 / 16 + law->filter * 36 * weights) /
+               (device->chip.bandwidth * device->chip.memory_share);
 }
 
 double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
@@ -63,37 +82,20 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
     const double groups = fmax(kernel->convolution.groups, 1),
                  positions = c.samples * c.area,
                  size = kernel_format_bytes(kernel->format),
-                 streams = device->chip.bandwidth * device->chip.memory_share;
+                 overlap = fmax(c.filter / (c.stride * c.stride), 1);
     const bool dx = kernel->convolution.pass == KERNEL_INPUT_GRADIENT;
-    const double n = dx ? c.in : c.out, k = (dx ? c.out : c.in) * c.filter;
-    double t =
-        c.weights
-            ? convolution_product_s(device, kernel, groups, k, n, positions, report)
-            : convolution_product_s(device, kernel, groups, positions, n, k, report);
-    t /= law->implicit;
-    KernelReport of_two = {0}, of_four = {0};
+    const double n = dx ? c.in : c.out, k = (dx ? c.out : c.in) * c.filter,
+                 mnk[] = {c.weights ? k : positions, n, c.weights ? positions : k};
+    double t = convolution_product_s(device, kernel, groups, mnk, overlap, report) /
+               law->implicit;
     double least = report ? report->least_s / law->implicit : 0;
     if (c.filter == 9 && c.stride == 1 && kernel->convolution.rows == 3 && groups == 1) {
-        const double weights = c.in * c.out * size,
-                     maps = positions * (c.in + c.out) * size;
-        const double two = c.samples * ceil(kernel->convolution.height / 2) *
-                           ceil(kernel->convolution.width / 2),
-                     four = c.samples * ceil(kernel->convolution.height / 4) *
-                            ceil(kernel->convolution.width / 4);
-        const double small =
-            convolution_product_s(device, kernel, 16, c.weights ? c.in : two, n,
-                                  c.weights ? two : k / 9, report ? &of_two : NULL) /
-                law->small +
-            law->filter * 16 * weights / streams;
-        const double large =
-            convolution_product_s(device, kernel, 36, c.weights ? c.in : four, n,
-                                  c.weights ? four : k / 9, report ? &of_four : NULL) /
-                law->large +
-            (law->traffic * maps * 36 / 16 + law->filter * 36 * weights) / streams;
-        t = convolution_soft(law, t, small, large);
+        KernelReport of = {0};
+        t = convolution_soft(
+            law, t,
+            convolution_large_s(device, kernel, &c, n, k, report ? &of : NULL));
         if (report)
-            least = convolution_soft(law, least, of_two.least_s / law->small,
-                                     of_four.least_s / law->large);
+            least = convolution_soft(law, least, of.least_s / law->large);
     }
     if (report) {
         report->start_s += law->start * 1e-6;

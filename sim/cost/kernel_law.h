@@ -11,6 +11,8 @@ typedef struct {
     double in_bytes, out_bytes;
     KernelFormat format;
     bool batched, alone;
+    double overlap; /* of a convolution: products that share an element of X in the cache, 1 or more */
+    bool whole;     /* the library does not split the sum */
 } LawProduct;
 
 double law_product_s(const KernelDevice *device, const LawProduct *product,

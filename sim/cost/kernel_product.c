@@ -24,12 +24,12 @@ typedef struct {
 } Tile;
 
 /* Of lanes and of matrix units; the last of matrix units only with 5 and more bits of area a
- * thread. */
-static const Tile LANE_TILE[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},
-                                 {32, 128},  {128, 32}, {64, 32},  {32, 32}};
+ * thread, the last two of lanes for convolutions with few channels. */
+static const Tile LANE_TILE[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 128},
+                                 {128, 32},  {64, 32},  {32, 32},  {16, 128}, {16, 64}};
 static const Tile TENSOR_TILE[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
                                    {64, 256},  {128, 64},  {64, 128},  {64, 64}};
-enum { VOLTA = 70, AMPERE = 80, PASCAL_ONE = 61, PASCAL = 60 };
+enum { VOLTA = 70, AMPERE = 80, PASCAL_ONE = 61, NARROW = 32 };
 
 /* Which tiles the library of that generation has. */
 static bool has_tile(const KernelDevice *device, const LawProduct *product,
@@ -37,6 +37,10 @@ static bool has_tile(const KernelDevice *device, const LawProduct *product,
 {
     const uint32_t sm = device->chip.sm;
     const double area = tile->width * tile->height;
+    if (product->overlap > 0)
+        return true;
+    if (tile->width < NARROW)
+        return false;
     if (device->chip.gcn || sm == 0)
         return true;
     if (product->batched)
@@ -58,7 +62,7 @@ typedef struct {
     double watts, flops_j;                /* above idle, at e = 0.95 and z = 0 */
     double once, miss, lost, streams;     /* bytes; parts; bytes/s */
     double cache;                         /* bytes/s of all processors */
-    double least_part;
+    double least_part, overlap;
     bool tensor;
 } ProductCase;
 
@@ -84,7 +88,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
         tensor || lanes ? loads : fmod(p->k, 4) == 0 && fmod(p->n, 4) == 0;
     const bool pascal = !tensor && chip->gcn == 0 && chip->sm > 0 && chip->sm < VOLTA;
     const bool odd = pascal && chip->sm == PASCAL_ONE && !p->batched && !aligned;
-    const double operands = p->in_bytes * (p->m * p->k + p->k * p->n);
+    const double overlap = fmax(p->overlap, 1),
+                 operands = p->in_bytes * (p->m * p->k / overlap + p->k * p->n);
     ProductCase c = {.device = device,
                      .law = law,
                      .product = p,
@@ -94,6 +99,7 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                      .half = pascal ? lane->pascal_tile : law->tile_half,
                      .most_e = 0.98,
                      .tensor = tensor,
+                     .overlap = overlap,
                      .least_part = tensor ? 256 : 128};
     c.factor = (aligned ? 1 : law->unaligned) * (odd ? lane->pascal_odd : 1) *
                (chip->gcn ? law->amd : 1) /
@@ -133,7 +139,7 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
         2 * busiest * area * (k + law->k_start) * c->S / (c->peak * e * fill);
     const double w = fmin(c->S * most, tiles), wide = fmin(across, w),
                  high = law_clip(w / across, 1, down);
-    const double again = tiles / w * (wide * tile->width + high * tile->height) *
+    const double again = tiles / w * (wide * tile->width + high * tile->height / c->overlap) *
                          p->in_bytes * k,
                  dram = c->once * c->miss + fmax(again - c->once, 0) * c->lost;
     const double flops =
@@ -173,7 +179,7 @@ static double product_least_as_s(const KernelDevice *device, const LawProduct *p
     const ProductLaw *law = c.law;
     const double starts = 1 + law->k_start / product->k;
     double rate = 0;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(LANE_TILE); i++) {
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TENSOR_TILE); i++) {
         const Tile *tile = c.tensor ? &TENSOR_TILE[i] : &LANE_TILE[i];
         const double z = 1 / tile->width + 1 / tile->height,
                      warps = tile->width * tile->height / 2048,
@@ -208,10 +214,12 @@ double law_product_s(const KernelDevice *device, const LawProduct *product,
 {
     const ProductCase c = product_case(device, product);
     const Tile *tile = c.tensor ? TENSOR_TILE : LANE_TILE;
-    const double most = c.tensor ? 8 : 16;
+    const uint32_t n_tiles =
+        c.tensor ? G_N_ELEMENTS(TENSOR_TILE) : G_N_ELEMENTS(LANE_TILE);
+    const double most = product->whole ? 1 : c.tensor ? 8 : 16;
     const bool aligned = fmod(product->k, 4) == 0 && fmod(product->n, 4) == 0;
     ProductChoice best = {.t = INFINITY};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(LANE_TILE); i++)
+    for (uint32_t i = 0; i < n_tiles; i++)
         for (double s = 1; s <= most; s *= 2)
             if (c.tensor || has_tile(device, product, &tile[i], aligned))
                 product_try(&c, &tile[i], s, &best);

@@ -25,7 +25,7 @@ static void test_fp32(void **state)
     expect(rows, NULL, "elementwise", 9.2);
     expect(rows, NULL, "ln", 12.2);
     expect(rows, NULL, "softmax", 9.8);
-    expect(rows, NULL, "conv", 29.2);
+    expect(rows, NULL, "conv", 19.9);
 }
 
 static void test_products(void **state)
