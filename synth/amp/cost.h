@@ -18,9 +18,10 @@ typedef struct {
     /* the modes of recomputation beside none, and for each of them what it runs again */
     uint32_t n_modes;
     const AmpAgain **mode;
-    uint8_t *mode_at;       /* [stage * n_layers + layer]: its mode, from 1; 0: none */
-    const AmpDelay **again; /* [(mode * groups + group) * dp + replica]: [layer] */
-    double *launch_s;       /* launch time of a transfer */
+    uint8_t *mode_at; /* [stage * n_layers + layer]: its mode, from 1; 0: none */
+    /* [(mode * groups + group) * dp + replica]: [part * n_layers + layer], by AmpWhen */
+    const AmpDelay **again;
+    double *launch_s; /* launch time of a transfer */
     double
         *offload_s; /* [stage * n_layers + layer]: updates on hosts; NULL: on devices */
     /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
@@ -37,14 +38,14 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
 void amp_rows_free(AmpRows *rows);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpRows, amp_rows_free)
 
-/* The delay of what a layer runs again on a stage's devices; NULL: nothing. */
+/* The delay of a part of what a layer runs again on a stage's devices; NULL: nothing. */
 static inline const AmpDelay *amp_again_of(const AmpRows *rows, uint32_t stage,
-                                           uint32_t replica, uint32_t layer)
+                                           uint32_t replica, uint32_t layer, AmpWhen part)
 {
     const uint32_t groups = rows->problem.n_stages / rows->chunks,
                    mode = rows->mode_at[(size_t)stage * rows->problem.n_layers + layer];
     return mode ? &rows->again[((mode - 1) * groups + stage % groups) * rows->dp +
-                               replica][layer]
+                               replica][part * rows->problem.n_layers + layer]
                 : NULL;
 }
 

@@ -69,9 +69,12 @@ static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
         const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
         for (uint32_t l = 0; l < n_layers; l++) {
             double *time = &rows->time[(size_t)stage * n_layers + l];
-            const AmpDelay *again = amp_again_of(rows, stage, r, l);
-            *time = fmax(*time, amp_delay_pace(&delay[l]) +
-                                    (again ? amp_delay_pace(again) : 0) +
+            double again_s = 0;
+            for (AmpWhen part = 0; part < AMP_AGAIN_PARTS; part++) {
+                const AmpDelay *again = amp_again_of(rows, stage, r, l, part);
+                again_s += again ? amp_delay_pace(again) : 0;
+            }
+            *time = fmax(*time, amp_delay_pace(&delay[l]) + again_s +
                                     amp_delay_pace(&delay[n_layers + l]));
         }
     }

@@ -87,6 +87,7 @@ typedef struct {
     const double *gradient_s; /* [kind]; NULL: gradients are not all-reduced */
     double launch_s;          /* launch time of an all-reduce */
     const AmpAgain *again;    /* only these steps run; NULL: all do */
+    AmpWhen when;             /* and of them these */
 } Where;
 
 double amp_step_s(const AmpModel *model, uint32_t degree, uint32_t mbs, uint32_t type,
@@ -166,7 +167,7 @@ static AmpClocks run_layer(AmpLayers *layers, const Where *w, uint32_t first,
     for (uint32_t i = first; i < end; i++) {
         const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
         const double ready = ready_s(layers, step, first, end, &begin);
-        if (w->again && !w->again->step[i]) {
+        if (w->again && w->again->when[i] != w->when) {
             layers->end_s[i] = -INFINITY;
             continue;
         }
@@ -201,17 +202,13 @@ static AmpDelay layer_delay(AmpLayers *layers, const Where *w, uint32_t first,
     return delay;
 }
 
-static AmpDelay *find_delays(AmpLayers *layers, const Where *w)
+static void find_delays(AmpLayers *layers, const Where *w, uint32_t n, AmpDelay *delay)
 {
-    const AmpModel *model = layers->model;
-    const uint32_t n = w->again ? model->n_layers : AMP_PASSES * model->n_layers;
-    const uint32_t *first = model->steps->first,
-                   *like = w->again ? w->again->like : model->steps->like;
-    AmpDelay *delay = g_new(AmpDelay, n);
+    const uint32_t *first = layers->model->steps->first,
+                   *like = w->again ? w->again->like : layers->model->steps->like;
     for (uint32_t i = 0; i < n; i++)
         delay[i] =
             like[i] < i ? delay[like[i]] : layer_delay(layers, w, first[i], first[i + 1]);
-    return delay;
 }
 
 /* --- where --- */
@@ -269,14 +266,19 @@ const AmpDelay *amp_layers_delays(AmpLayers *layers, const AmpWhere *at,
     const AmpModel *model = layers->model;
     g_autofree uint32_t *type = g_new0(uint32_t, model->n_types);
     g_autofree double *price_s = g_new0(double, MAX(model->steps->message->len, 1));
-    Where w = {at->degree, at->mbs, 0, type, price_s, again ? NULL : at->gradient_s,
-               0,          again};
+    Where w = {at->degree, at->mbs,  0, type, price_s, again ? NULL : at->gradient_s, 0,
+               again,      AMP_EARLY};
     find_types(layers, at, &w);
     find_prices(layers, at, &w);
     GBytes *key = key_of(model, &w);
     AmpDelay *delay = g_hash_table_lookup(layers->known, key);
     if (!delay) {
-        delay = find_delays(layers, &w);
+        const uint32_t n = model->n_layers;
+        delay = g_new(AmpDelay, AMP_PASSES * n);
+        find_delays(layers, &w, again ? n : AMP_PASSES * n, delay);
+        w.when = AMP_LATE;
+        if (again)
+            find_delays(layers, &w, n, delay + n);
         g_hash_table_insert(layers->known, key, delay);
     } else {
         g_bytes_unref(key);

@@ -32,8 +32,8 @@ typedef struct {
     const double *gradient_s; /* [kind]: gradients are all-reduced when made; or NULL */
 } AmpWhere;
 
-/* Delays [pass * n_layers + layer]; with `again` those of what the backward runs again, [layer].
- * The result is borrowed. */
+/* Delays [pass * n_layers + layer]; with `again` those of what the backward runs again,
+ * [when * n_layers + layer]. The result is borrowed. */
 const AmpDelay *amp_layers_delays(AmpLayers *layers, const AmpWhere *where,
                                   const AmpAgain *again);
 

@@ -54,10 +54,18 @@ typedef struct AmpSteps {
     double *sent, *returned;
 } AmpSteps;
 
+/* When a step runs again: before its layer's backward waits for the next layer's, or after. */
+typedef enum {
+    AMP_EARLY,
+    AMP_LATE,
+    AMP_AGAIN_PARTS,
+    AMP_NEVER = AMP_AGAIN_PARTS
+} AmpWhen;
+
 /* The steps that a mode runs again where all layers have it. */
 typedef struct {
     Recompute mode;
-    bool *step;     /* [step] */
+    AmpWhen *when;  /* [step] */
     uint32_t *like; /* [layer]: an earlier layer that runs equal steps again, or itself */
     double *less;   /* [degree * n_layers + layer]: bytes per sample that are not kept */
 } AmpAgain;

@@ -34,6 +34,12 @@ static void join(AmpDelay *all, const AmpDelay *then)
     *all = amp_delay_join(all, then);
 }
 
+/* Of the first layer of a stage's backward the early part runs before the stage waits. */
+static AmpWhen first_part(const Walk *w, uint32_t stage, uint32_t layer)
+{
+    return layer + 1 == w->first[stage + 1] ? AMP_LATE : AMP_EARLY;
+}
+
 static void join_layers(Walk *w, uint32_t stage, uint32_t r)
 {
     KILTER_ASSERT(w->first[stage] <= w->first[stage + 1] &&
@@ -44,9 +50,11 @@ static void join_layers(Walk *w, uint32_t stage, uint32_t r)
     for (uint32_t l = begin; l < end; l++)
         join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
     for (uint32_t l = end; l-- > begin;) {
-        const AmpDelay *again = amp_again_of(w->rows, stage, r, l);
-        if (again)
-            join(&w->backward[at], again);
+        for (AmpWhen part = first_part(w, stage, l); part < AMP_AGAIN_PARTS; part++) {
+            const AmpDelay *again = amp_again_of(w->rows, stage, r, l, part);
+            if (again)
+                join(&w->backward[at], again);
+        }
         join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
     }
 }
@@ -101,6 +109,14 @@ static void send_on(Walk *w, SynthStep step, uint32_t r)
             rows->return_s[((size_t)(s - 1) * dp + r) * w->n_layers + w->first[s] - 1]);
 }
 
+static void run_again(Walk *w, uint32_t stage, uint32_t r, uint32_t layer, AmpWhen part)
+{
+    const AmpDelay *again = amp_again_of(w->rows, stage, r, layer, part);
+    AmpClocks *clocks = &w->clocks[stage % w->n_groups * w->rows->dp + r];
+    if (again)
+        *clocks = amp_clocks_pass(clocks, again);
+}
+
 /* --- the last backward of a stage --- */
 
 /* Runs the last backward of a stage, with the all-reduces of its gradients, for which the replicas
@@ -114,9 +130,8 @@ static void last_backward(Walk *w, uint32_t stage)
     for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
         double end = 0;
         for (uint32_t r = 0; r < dp; r++) {
-            const AmpDelay *again = amp_again_of(rows, stage, r, l);
-            if (again)
-                clocks[r] = amp_clocks_pass(&clocks[r], again);
+            for (AmpWhen part = first_part(w, stage, l); part < AMP_AGAIN_PARTS; part++)
+                run_again(w, stage, r, l, part);
             clocks[r] = amp_clocks_pass(
                 &clocks[r], &rows->last[group * dp + r][AMP_BACKWARD * w->n_layers + l]);
             end = MAX(end, clocks[r].s[CLOCK_STREAM]);
@@ -135,6 +150,9 @@ static void run_step(Walk *w, SynthStep step)
     const uint32_t dp = rows->dp, group = step.stage % w->n_groups;
     const size_t at = ((size_t)step.stage * rows->n_microbatches + step.microbatch) * dp;
     AmpClocks *clocks = &w->clocks[group * dp];
+    for (uint32_t r = 0;
+         step.backward && w->first[step.stage] < w->first[step.stage + 1] && r < dp; r++)
+        run_again(w, step.stage, r, w->first[step.stage + 1] - 1, AMP_EARLY);
     for (uint32_t r = 0; r < dp; r++)
         clocks[r].s[CLOCK_DEVICE] =
             MAX(clocks[r].s[CLOCK_DEVICE],

@@ -112,7 +112,7 @@ static double part_s(const JointMenu *menu, const Sharing *s, uint32_t at,
     double seconds = 0;
     for (uint32_t i = model->steps->first[at]; i < model->steps->first[at + 1]; i++) {
         const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
-        if (!step->is_message && (again ? again->step[i] : step->waits))
+        if (!step->is_message && (again ? again->when[i] != AMP_NEVER : step->waits))
             seconds += amp_step_s(model, amp_degree(model, s->tp), s->samples, type, i);
     }
     return seconds;
