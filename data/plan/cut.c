@@ -251,6 +251,23 @@ static void round_split(const Plan *plan, const DeviceGroup *group, Split *split
     }
 }
 
+/* Whether the split gives all devices the same, or, of the batch where a strategy made the program,
+ * in which devices of a replica share its samples, all sets of shards. */
+static bool split_is_even(const Split *split, const DeviceGroup *of, bool strategy)
+{
+    const bool shared = strategy && split->kind == SPLIT_BATCH;
+    const uint32_t n = of->n_replicas * of->n_devices,
+                   each = shared ? group_shards(of) * of->n_devices : 1;
+    uint32_t first = 0, sum = 0;
+    bool even = true;
+    for (uint32_t k = 0; k < n; k++) {
+        sum = k % each ? sum + split->count[k] : split->count[k];
+        first = k < each ? sum : first;
+        even &= (k + 1) % each != 0 || sum == first;
+    }
+    return even;
+}
+
 bool plan_splits_evenly(const Plan *plan)
 {
     uint32_t n_groups;
@@ -258,12 +275,9 @@ bool plan_splits_evenly(const Plan *plan)
     bool even = true;
     for (uint32_t j = 1; j < plan->n_segments * plan->n_devices; j++)
         even = even && plan->ratio[j] == plan->ratio[0];
-    for (uint32_t i = 0; even && i < plan->n_splits; i++) {
-        const Split *split = &plan->split[i];
-        const DeviceGroup *of = &group[split->group];
-        for (uint32_t k = 1; k < of->n_replicas * of->n_devices; k++)
-            even = even && split->count[k] == split->count[0];
-    }
+    for (uint32_t i = 0; even && i < plan->n_splits; i++)
+        even = split_is_even(&plan->split[i], &group[plan->split[i].group],
+                             plan->strategy.pp > 0);
     program_groups_free(group, n_groups);
     return even;
 }

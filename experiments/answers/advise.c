@@ -6,6 +6,7 @@
 
 #include "data/base/units.h"
 #include "data/cluster/change.h"
+#include "data/formats/export/export.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/days.h"
 #include "experiments/calibration/prediction.h"
@@ -224,9 +225,9 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
     if (asked->top > 0 && choice->best) {
         const Evaluation of = {
             .graph = choice->graph, .view = choice->view, .plan = choice->plan};
-        g_autofree char *exports = evaluation_exports(&of);
+        g_autofree char *exports = plan_exports(of.plan, of.graph, of.view);
         json_object_set_new(object, "exports",
-                            exports ? json_string(exports) : json_null());
+                            *exports ? json_string(exports) : json_null());
     }
     if (asked->tokens > 0 && choice->best)
         json_object_set_new(object, "training", advise_training(row, asked));

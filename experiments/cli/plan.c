@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "data/base/output.h"
+#include "data/formats/export/export.h"
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
@@ -127,9 +128,7 @@ static bool write_plan(const char *file, const Evaluation *evaluation, GError **
 static void note_question(const Evaluation *evaluation, const CommandOptions *options)
 {
     Plan *plan = evaluation->plan;
-    plan->exports = evaluation_exports(evaluation);
-    if (!plan->exports)
-        plan->exports = g_strdup("");
+    plan->exports = plan_exports(plan, evaluation->graph, evaluation->view);
     plan->options = options->set && *options->set ? g_strjoinv(" ", options->set) : NULL;
     plan->revision = *command_revision() ? g_strdup(command_revision()) : NULL;
 }

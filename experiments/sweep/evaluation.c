@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "data/base/units.h"
-#include "data/formats/export/export.h"
 
 char *evaluation_plan_text(const Evaluation *evaluation)
 {
@@ -102,19 +101,6 @@ void evaluation_clear(Evaluation *evaluation)
     g_clear_pointer(&evaluation->cluster, cluster_free);
     g_clear_pointer(&evaluation->graph, graph_free);
     g_clear_pointer(&evaluation->notes, g_ptr_array_unref);
-}
-
-char *evaluation_exports(const Evaluation *evaluation)
-{
-    g_autoptr(GString) exports = g_string_new(NULL);
-    for (uint32_t i = 0; i < export_target_count(); i++) {
-        const char *target = export_target(i)->name;
-        g_autoptr(GArray) files = plan_export(evaluation->plan, evaluation->graph,
-                                              evaluation->view, target, "plan", NULL);
-        if (files && strcmp(target, "json") != 0)
-            g_string_append_printf(exports, "%s%s", exports->len ? " " : "", target);
-    }
-    return exports->len ? g_string_free(g_steal_pointer(&exports), FALSE) : NULL;
 }
 
 char *evaluation_misfit(const Evaluation *evaluation)

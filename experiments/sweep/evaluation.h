@@ -35,10 +35,6 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
 void evaluation_clear(Evaluation *evaluation);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
 
-/* The frameworks that run the plan, as export targets with spaces between; NULL: none. Caller
- * frees. */
-char *evaluation_exports(const Evaluation *evaluation);
-
 /* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
 char *evaluation_misfit(const Evaluation *evaluation);
 /* Settings that this plan does not have and that may make a plan fit, such as "--planner auto,

@@ -1,6 +1,8 @@
 /* The workload of an iteration in samples, tokens and FLOPs, and the peak rates of its devices. */
 #include "sim/sim.h"
 
+#include <string.h>
+
 /* FLOPs that all devices do for one computation of the program. */
 static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms *batch,
                           const Instr *instr)
@@ -22,16 +24,25 @@ static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms
            (replicas.loop >= 0 ? n_replicas / n_shards : 1);
 }
 
+/* Microbatches repeat their computations, which are counted once. */
 static double program_flops(const Plan *plan, const Graph *graph)
 {
     g_autoptr(BatchForms) batch =
         program_cuts_batch(plan->program) ? batch_forms_new(graph, NULL) : NULL;
+    g_autofree const Instr **last = g_new0(const Instr *, graph_n_ops(graph));
+    g_autofree double *last_flops = g_new(double, graph_n_ops(graph));
     double flops = 0;
     for (uint32_t i = 0; i < plan->program->n; i++) {
         const Instr *instr = &plan->program->instr[i];
-        if (instr->kind == INSTR_COMPUTE &&
-            graph_get_op(graph, instr->op)->pass != PASS_UPDATE)
-            flops += instr_flops(plan, graph, batch, instr);
+        if (instr->kind != INSTR_COMPUTE ||
+            graph_get_op(graph, instr->op)->pass == PASS_UPDATE)
+            continue;
+        const Instr *before = last[instr->op];
+        if (!before || before->group != instr->group ||
+            memcmp(before->form, instr->form, sizeof instr->form) != 0)
+            last_flops[instr->op] = instr_flops(plan, graph, batch, instr);
+        last[instr->op] = instr;
+        flops += last_flops[instr->op];
     }
     return flops;
 }

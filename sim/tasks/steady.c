@@ -25,13 +25,14 @@ static uint32_t *steady_spans(const SimTimeline *t, uint32_t *first)
     return span;
 }
 
-/* Whether each of the last repetitions is later than the one c before it, all by the same time. */
+/* Whether each of the last repetitions is later than the one c before it, all by the same time,
+ * *later_s. */
 static bool steady_by(const SimTimeline *t, const ProgramPeriod *p, uint32_t c,
-                      const uint32_t *first, const uint32_t *span)
+                      const uint32_t *first, const uint32_t *span, double *later_s)
 {
     const uint32_t end = p->first + p->repeats * p->n, back = c * p->n;
     const double about = 1e-12 * sim_timeline_end_s(t);
-    double later_s = NAN;
+    *later_s = NAN;
     for (uint32_t i = end - (p->depth + 1) * p->n; i < end; i++) {
         const uint32_t *now = &span[first[i]], *before = &span[first[i - back]],
                        n = first[i + 1] - first[i];
@@ -39,21 +40,22 @@ static bool steady_by(const SimTimeline *t, const ProgramPeriod *p, uint32_t c,
             return false;
         for (uint32_t k = 0; k < n; k++) {
             const double s = t->span[now[k]].end_s - t->span[before[k]].end_s;
-            later_s = isnan(later_s) ? s : later_s;
-            if (fabs(s - later_s) > about)
+            *later_s = isnan(*later_s) ? s : *later_s;
+            if (fabs(s - *later_s) > about)
                 return false;
         }
     }
     return true;
 }
 
-/* After how many repetitions all is as before, but later; 0: not yet. */
-static uint32_t steady_cycle(const SimTimeline *t, const ProgramPeriod *p)
+/* After how many repetitions all is as before, but later by *later_s; 0: not yet. */
+static uint32_t steady_cycle(const SimTimeline *t, const ProgramPeriod *p,
+                             double *later_s)
 {
     g_autofree uint32_t *first = g_new0(uint32_t, t->n_instrs + 2),
                         *span = steady_spans(t, first);
     for (uint32_t c = 1; c + p->depth + 1 <= p->repeats; c++)
-        if (steady_by(t, p, c, first, span))
+        if (steady_by(t, p, c, first, span, later_s))
             return c;
     return 0;
 }
@@ -110,7 +112,17 @@ static void steady_place(SimReport *report, const Plan *plan, const ProgramPerio
         report->stage[i].n = plan->program->n;
 }
 
-/* The report of the whole program from n repetitions; *again: it takes more of them. */
+/* Leaves memory out of a report, in which it then fits. */
+static void steady_forget_memory(SimReport *report)
+{
+    memset(report->memory_bytes, 0, report->n_devices * sizeof *report->memory_bytes);
+    g_clear_pointer(&report->worst_instr, g_free);
+    report->feasible = true;
+    report->missing_bytes = 0;
+}
+
+/* The report of the whole program from n repetitions; *again: it takes more of them. A plan that
+ * takes long enough is told by its first part, without the rest of its report. */
 static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint32_t n,
                              const Graph *graph, const ClusterView *view,
                              const SimOptions *options, bool *again, GError **error)
@@ -118,13 +130,25 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
     const uint32_t n_all = program_all_repeats(plan->program, period);
     ProgramPeriod now = *period;
     SimOptions all = *options;
+    double later_s = 0;
     all.enough_s = 0;
+    all.time_only |= options->enough_s > 0;
     now.repeats = n;
     g_autoptr(SimReport) more = steady_report(plan, period, n, graph, view, &all, error);
-    const uint32_t cycle = more ? steady_cycle(more->timeline, &now) : 1,
+    const uint32_t cycle = more ? steady_cycle(more->timeline, &now, &later_s) : 1,
                    beside = cycle ? (n_all - n) % cycle : 0;
     *again = cycle == 0;
-    if (more && beside > 0) {
+    const double whole_s = more && cycle ? more->iteration_time_s +
+                                               (n_all - n) / cycle * later_s
+                                         : 0;
+    if (options->enough_s > 0 && beside == 0 && whole_s >= options->enough_s) {
+        more->iteration_time_s = whole_s;
+        steady_place(more, plan, period, n);
+        g_clear_pointer(&more->timeline, sim_timeline_free);
+        return g_steal_pointer(&more);
+    }
+    if (more && (beside > 0 || all.time_only != options->time_only)) {
+        all.time_only = options->time_only;
         sim_report_free(more);
         more = steady_report(plan, period, n += beside, graph, view, &all, error);
     }
@@ -136,14 +160,10 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
     steady_add(more, less, (n_all - n) / cycle);
     steady_place(more, plan, period, n);
     if (all.time_only ||
-        (options->enough_s > 0 && more->iteration_time_s >= options->enough_s)) {
-        memset(more->memory_bytes, 0, more->n_devices * sizeof *more->memory_bytes);
-        g_clear_pointer(&more->worst_instr, g_free);
-        more->feasible = true;
-        more->missing_bytes = 0;
-    } else {
+        (options->enough_s > 0 && more->iteration_time_s >= options->enough_s))
+        steady_forget_memory(more);
+    else
         sim_report_fit(more, plan->program, graph, view);
-    }
     return g_steal_pointer(&more);
 }
 
@@ -159,7 +179,9 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
     bool again = true;
     const uint32_t few =
         plan->strategy.offload ? 0 : program_few_repeats(plan->program, &period);
-    for (uint32_t n = few; n > 0 && n <= n_all / PERIOD_FEWER; n *= 2) {
+    enum { CYCLE = 4 }; /* the longest that is common: no part of it is left beside */
+    for (uint32_t n = few ? few + (n_all - few) % CYCLE : 0;
+         n > 0 && n <= n_all / PERIOD_FEWER; n *= 2) {
         SimReport *report =
             steady_try(plan, &period, n, graph, view, options, &again, error);
         if (!again)

@@ -75,7 +75,7 @@ void plan_copy_counts(Plan *plan, const Plan *from)
 }
 
 /* The report of a plan by the fidelity that it is made for, and the question's costs, without
- * memory from a time on. */
+ * memory from a time on; DBL_MIN: without memory. */
 static SimReport *complete_report(const Plan *plan, const Question *question,
                                   const ClusterView *view, double enough_s,
                                   GError **error)
@@ -84,6 +84,7 @@ static SimReport *complete_report(const Plan *plan, const Question *question,
     sim_options_init(&options);
     options.costs = question->options->sim.costs;
     options.enough_s = enough_s;
+    options.time_only = enough_s == DBL_MIN;
     return sim_evaluate_shortly(plan, question->graph, view, plan_fidelity(plan),
                                 &options, error);
 }

@@ -181,7 +181,7 @@ static bool try_is_hasty(const PortfolioRun *run)
 
 /* Planners whose plans are seldom beaten come first, then the quick ones, then those that search
  * long where memory is short. */
-enum { FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
+enum { EARLY, FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
 
 static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
 {
@@ -189,9 +189,10 @@ static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
     const bool plain = !*attempt->set;
     if (hasty && plain && planner_can(planner, PLANNER_FIRST))
         return LAST;
-    if (hasty && plain && planner_can(planner, PLANNER_STRATEGY) &&
-        !planner_can(planner, PLANNER_LAST))
-        return FIRST;
+    if (hasty && planner_can(planner, PLANNER_STRATEGY) &&
+        !planner_can(planner, PLANNER_LAST) &&
+        (plain || technique_when(attempt->set) == TECHNIQUE_EARLY))
+        return plain ? FIRST : EARLY;
     return planner_can(planner, PLANNER_FIRST)  ? plain ? FIRST : TECHNIQUES
            : planner_can(planner, PLANNER_LAST) ? LAST
            : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
@@ -320,7 +321,7 @@ static bool try_is_covered(const PortfolioRun *run, const Task *task)
                               sizeof own->collective) == 0;
         }
     }
-    return covered && run->how->prune && task->phase == FIRST && task->choice->only;
+    return covered && run->how->prune && task->phase <= FIRST && task->choice->only;
 }
 
 /* How far a planner's own plan may be from the best one if techniques are to be tried with it. */
@@ -342,14 +343,14 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
     if (!all && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG || !try_has_rival(task->choice, far * run->best_s)))
         return false;
-    if (plain == task->attempt)
+    if (plain == task->attempt || task->phase == EARLY)
         return true;
     if (plain->reason && !plain->misfit && !plain->left_out)
         return run->options->target != TARGET_ANY;
     const TechniqueWhen when = technique_when(task->attempt->set);
     if (plain->misfit && (all || !plain->beaten))
         return when != TECHNIQUE_REFUSED;
-    return when == TECHNIQUE_NEAR &&
+    return when <= TECHNIQUE_NEAR &&
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
@@ -385,13 +386,15 @@ static void prepare_task(const PortfolioRun *run, Task *task)
     static const double least_gain[] = {0.1, 0.03, 0}; /* of other machines, by effort */
     const double least = least_gain[try_effort(run)],
                  spare = task->phase >= LONG    ? fmax(run->how->spare, least)
-                         : task->phase == FIRST ? least
+                         : task->phase <= FIRST ? least
                                                 : 0;
     if (!try_is_promising(run, task))
         task->attempt->reason =
             g_strdup("not tried: the planner's plan without these techniques or on all "
                      "machines is far from the best one, or fits");
-    else if (!run->how->all && task->phase > FIRST && !is_among_best(run, task->choice))
+    else if (!run->how->all &&
+             task->phase > (run->hasty && run->has.attention ? EARLY : FIRST) &&
+             !is_among_best(run, task->choice))
         task->attempt->reason = g_strdup("not tried: other machines are faster");
     else if (run->hasty && task->phase > FIRST && isfinite(run->best_s))
         task->attempt->reason =

@@ -15,7 +15,7 @@ static const struct {
     const char *set;
 } SET[] = {
     {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR, "sequence_parallel=on"},
+    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_EARLY, "sequence_parallel=on"},
     {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on"},
     {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,

@@ -4,9 +4,15 @@
 #include "synth/auto/portfolio.h"
 
 /* When a set of techniques is tried: where the planner's own plan on these machines is not far
- * from the best plan or does not fit, only where it does not fit, or only where the framework that
+ * from the best plan or does not fit, and before that plan where a first one is wanted soon, only
+ * where it is not far or does not fit, only where it does not fit, or only where the framework that
  * is asked for refuses it. There all are tried. */
-typedef enum { TECHNIQUE_NEAR, TECHNIQUE_MISFIT, TECHNIQUE_REFUSED } TechniqueWhen;
+typedef enum {
+    TECHNIQUE_EARLY,
+    TECHNIQUE_NEAR,
+    TECHNIQUE_MISFIT,
+    TECHNIQUE_REFUSED
+} TechniqueWhen;
 
 /* Whether there is what some techniques need: attention in the graph; hosts whose memory and links
  * are known in all machines. */

@@ -32,6 +32,19 @@ static void export_file_clear(ExportFile *file)
     g_free(file->text);
 }
 
+/* The files for one target, by its row; the case is of the plan. */
+static GArray *export_to(ExportCase *c, uint32_t row, GError **error)
+{
+    GArray *files = g_array_new(FALSE, FALSE, sizeof(ExportFile));
+    g_array_set_clear_func(files, (GDestroyNotify)export_file_clear);
+    c->target = target_row[row].name;
+    if ((!c->has_strategy || export_need_target(c, error)) &&
+        exporter[row](c, files, error))
+        return files;
+    g_array_unref(files);
+    return NULL;
+}
+
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error)
 {
@@ -41,14 +54,23 @@ GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *vie
         return NULL;
     g_auto(ExportCase)
         c = {.plan = plan, .graph = graph, .view = view, .target = target, .base = base};
-    GArray *files = g_array_new(FALSE, FALSE, sizeof(ExportFile));
-    g_array_set_clear_func(files, (GDestroyNotify)export_file_clear);
-    if (export_case_init(&c, error) &&
-        (!c.has_strategy || export_need_target(&c, error)) &&
-        exporter[i](&c, files, error))
-        return files;
-    g_array_unref(files);
-    return NULL;
+    return export_case_init(&c, error) ? export_to(&c, i, error) : NULL;
+}
+
+char *plan_exports(const Plan *plan, const Graph *graph, const ClusterView *view)
+{
+    g_autoptr(GString) names = g_string_new("");
+    g_auto(ExportCase) c = {.plan = plan, .graph = graph, .view = view, .base = "plan"};
+    const bool known = export_case_init(&c, NULL);
+    for (uint32_t i = 0; known && i < G_N_ELEMENTS(target_row); i++) {
+        g_autoptr(GArray) files = strcmp(target_row[i].name, "json") != 0
+                                      ? export_to(&c, i, NULL)
+                                      : NULL;
+        if (files)
+            g_string_append_printf(names, "%s%s", names->len ? " " : "",
+                                   target_row[i].name);
+    }
+    return g_string_free(g_steal_pointer(&names), FALSE);
 }
 
 const char *export_reason(const GError *refusal)

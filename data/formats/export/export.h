@@ -34,6 +34,9 @@ typedef struct {
 GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *view,
                     const char *target, const char *base, GError **error);
 
+/* The frameworks that take the plan, "megatron torchtitan"; "": none. Caller frees. */
+char *plan_exports(const Plan *plan, const Graph *graph, const ClusterView *view);
+
 /* The reason at the end of a refusal by plan_export, without the place in the plan. */
 const char *export_reason(const GError *refusal);
 
