@@ -110,13 +110,6 @@ bool answer_complete(Answer *answer, Plan *plan, const Question *question, GErro
     return complete_on(answer, plan, question, question->view, error);
 }
 
-double answer_time_s(const Plan *plan, const Question *question, GError **error)
-{
-    g_autoptr(SimReport) report =
-        complete_report(plan, question, question->view, DBL_MIN, error);
-    return report ? report->iteration_time_s : NAN;
-}
-
 void answer_aside_clear(AnswerAside *aside)
 {
     g_clear_pointer(&aside->plan, plan_free);

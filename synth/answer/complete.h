@@ -29,10 +29,6 @@ void plan_take_report(Plan *plan, const SimReport *report);
 bool answer_complete(Answer *answer, Plan *plan, const Question *question,
                      GError **error);
 
-/* The iteration time of a complete plan whose numbers have changed, without its memory; NAN with
- * *error set if there is none. */
-double answer_time_s(const Plan *plan, const Question *question, GError **error);
-
 /* A complete plan that is set aside while others are tried, with its report. */
 typedef struct {
     Plan *plan; /* NULL: there is none */

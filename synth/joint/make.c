@@ -34,19 +34,27 @@ static void clear_found(void *data)
     synth_joint_pipeline_clear(&((JointFound *)data)->pipeline);
 }
 
-/* Leaves gradients one by one where that is faster, and nothing was asked for. */
+/* Leaves gradients one by one where that is no slower, and nothing was asked for. Memory is the
+ * same. */
 static bool joint_choose_buckets(const JointSearch *j, GError **error)
 {
+    Answer *answer = j->answer;
     Plan *plan = j->plan;
     if (j->question->options->bucket_bytes > 0)
         return true;
+    g_autoptr(SimReport) before = g_steal_pointer(&answer->report);
+    const double before_s = before->iteration_time_s;
     plan->bucket_bytes = 0;
-    const double single_s = answer_time_s(plan, j->question, error);
-    if (isnan(single_s))
-        return false;
-    if (single_s <= plan->iteration_time_s)
-        return answer_complete(j->answer, plan, j->question, error);
-    plan->bucket_bytes = PLAN_BUCKET_DDP;
+    answer->enough_s = before->feasible ? before_s : 0;
+    const bool done = answer_complete(answer, plan, j->question, error);
+    answer->enough_s = 0;
+    if (!done || plan->iteration_time_s < before_s)
+        return done;
+    if (plan->iteration_time_s > before_s)
+        plan->bucket_bytes = PLAN_BUCKET_DDP;
+    plan_take_report(plan, before);
+    sim_report_free(answer->report);
+    answer->report = g_steal_pointer(&before);
     return true;
 }
 
