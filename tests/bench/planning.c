@@ -1,8 +1,9 @@
 /* The times for which a user waits: building a model, making a plan by each planner, simulating it,
- * for HAP's models on its testbed of 64 GPUs. */
+ * for HAP's models on its testbed of 64 GPUs, and answering questions about unlike machines. */
 #include "data/data.h"
 #include "sim/sim.h"
 #include "synth/answer/complete.h"
+#include "synth/auto/portfolio.h"
 #include "synth/planners/planner.h"
 #include "tests/bench/bench.h"
 
@@ -98,6 +99,45 @@ static void bench_families(Job *job)
         }
 }
 
+/* Answers of auto on unlike machines: a first one where programs are long, and a normal one. */
+static void answer(void *data)
+{
+    Job *job = data;
+    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
+    PlannerOptions options;
+    planner_options_init(&options);
+    planner_options_set(&options, "work", job->fidelity, NULL);
+    options.effort = 1000;
+    g_autoptr(Portfolio) portfolio = portfolio_new(
+        job->model, job->view->cluster, &options, &how, &job->error);
+    check(job);
+}
+
+static void bench_answers(Job *job)
+{
+    static const struct {
+        const char *name, *model, *cluster, *work;
+    } row[] = {
+        {"Llama-70B on 48 mixed, first answer",
+         "llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256,"
+         "seq=8192,global_batch=512,precision=bf16",
+         "4x8xh100-sxm@8xib-ndr+2x8xh20", "1"},
+        {"GPT of 1.3B on 24 mixed",
+         "gpt2:layers=24,hidden=2048,heads=16,ffn=8192,seq=2048,precision=mixed,"
+         "global_batch=64",
+         "8xh100-sxm@ib-ndr+8xa100-80g+2x4xv100-32g", "40"},
+    };
+    for (uint32_t r = 0; r < G_N_ELEMENTS(row); r++) {
+        g_autoptr(Cluster) cluster = cluster_load(row[r].cluster, &job->error);
+        check(job);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        job->view = view;
+        job->model = row[r].model;
+        job->fidelity = row[r].work;
+        bench_run(row[r].name, answer, job);
+    }
+}
+
 int main(void)
 {
     Job job = {0};
@@ -113,6 +153,7 @@ int main(void)
     if (!small)
         g_error("%s", job.error->message);
     g_autoptr(ClusterView) gpus = cluster_view(small, GRANULARITY_GPU);
+    bench_answers(&job);
     job.view = gpus;
     bench_families(&job);
     job.view = view;
