@@ -16,13 +16,13 @@ SELECT 'dp-' || claim, coalesce(s, 0), printf('%s; Kilter''s own search takes %.
 FROM row
 UNION ALL
 SELECT 'sfb-' || claim, coalesce(100 * (s / sfb_s - 1), -100), CASE sfb_status WHEN 'ok' THEN printf('%.4f s with sufficient factors', sfb_s) ELSE 'out of memory' END,
-       'what two devices then both do takes little at batch 4 by our rates; by a quarter of them (column calibrated) the gains are the '
-       || 'paper''s for three of six models and nearer for all; TensorFlow''s iteration never gets below 42 ms in this table; as messages that share links '
-       || '(column links) broadcasts take longer'
+       'the paper''s formula leaves out what each sum takes beside its bytes, most of the time of small gradients; with it, and all gradients at once, '
+       || 'far more is duplicated than in the paper (column joint). Its rates are not ours: at a quarter of them (column calibrated) less pays, and nearly nothing of BERT-Large, as in the paper'
 FROM row
 UNION ALL
 SELECT 'tag-' || claim, tag_s, printf('%.4f s in 2,000 iterations of the tree search', tag_s),
-       'no launches of TensorFlow''s ops, of which Table 3 counts 1,169 to 26,601, and rates that small batches do not reach: the paper''s least time is 42 ms'
+       'rates that batches of four do not reach, and launches: by kernels of the data sheet (column kernels) it is two to twenty times as long, and nearer for five of six. '
+       || 'TensorFlow launches more than Kilter''s ops, 1,169 to 26,601 by Table 3; the paper''s least time is 42 ms'
 FROM tag JOIN name USING (panel)
 UNION ALL
 SELECT 'never-hurts', min(coalesce(s / sfb_s, 1)) >= 0.998, printf('least speed-up %.2f %%', 100 * (min(coalesce(s / sfb_s, 1)) - 1)),

@@ -43,49 +43,37 @@ static bool solve_file(const char *file, const CommandOptions *options, GError *
 
 /* --- a model on a cluster --- */
 
-typedef struct {
-    double saved_s, search_s;
-    uint32_t n_duplicated, n_gradients, n_all;
-    uint32_t by_kind[OP_KINDS];
-} Outcome;
-
-static bool solve_model(const char *model, const CommandSetting *setting,
-                        SfbPrices prices, Outcome *outcome, GError **error)
+/* NULL on errors. */
+static json_t *solve_model(const char *model, const CommandSetting *setting,
+                           SfbPrices prices, GError **error)
 {
     g_autoptr(ClusterView) view = cluster_view(setting->cluster, setting->granularity);
     g_autoptr(Graph) graph =
         model_build(model, cluster_gpus(setting->cluster), NULL, error);
     g_autoptr(BatchForms) batch = graph ? batch_forms_new(graph, error) : NULL;
     if (!batch)
-        return false;
+        return NULL;
     g_autofree double *share = ratios_even(view);
     g_autoptr(SfbCosts) costs = synth_sfb_costs(graph, batch, view, share, prices);
     g_autofree bool *duplicated = g_new(bool, graph_n_ops(graph) + 1);
     const gint64 start = g_get_monotonic_time();
-    outcome->saved_s = synth_sfb_graph(graph, batch, costs, duplicated);
-    outcome->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    const double saved_s = synth_sfb_graph(graph, batch, costs, duplicated);
+    const double search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    int n = 0, gradients = 0, all = 0, of_kind[OP_KINDS] = {0};
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        outcome->n_all += costs->saved_s[id] > 0;
-        if (!duplicated[id])
-            continue;
-        outcome->n_duplicated++;
-        outcome->n_gradients += costs->saved_s[id] > 0;
-        outcome->by_kind[graph_get_op(graph, id)->kind]++;
+        const bool makes = costs->saved_s[id] > 0;
+        n += duplicated[id];
+        all += makes;
+        gradients += makes && duplicated[id];
+        of_kind[graph_get_op(graph, id)->kind] += duplicated[id];
     }
-    return true;
-}
-
-static json_t *model_json(const Outcome *outcome)
-{
     json_t *kinds = json_object();
     for (uint32_t k = 0; k < OP_KINDS; k++)
-        if (outcome->by_kind[k])
-            json_object_set_new(kinds, op_kind_name((OpKind)k),
-                                json_integer(outcome->by_kind[k]));
-    return json_pack("{s:f, s:i, s:i, s:i, s:o, s:f}", "saved_s", outcome->saved_s,
-                     "duplicated", (int)outcome->n_duplicated, "gradients",
-                     (int)outcome->n_gradients, "gradients_in_all", (int)outcome->n_all,
-                     "kinds", kinds, "search_time_s", outcome->search_s);
+        if (of_kind[k])
+            json_object_set_new(kinds, op_kind_name((OpKind)k), json_integer(of_kind[k]));
+    return json_pack("{s:f, s:i, s:i, s:i, s:o, s:f}", "saved_s", saved_s, "duplicated",
+                     n, "gradients", gradients, "gradients_in_all", all, "kinds", kinds,
+                     "search_time_s", search_s);
 }
 
 bool cmd_sfb(int argc, char **argv, GError **error)
@@ -111,13 +99,13 @@ bool cmd_sfb(int argc, char **argv, GError **error)
                    : refuse(error, "--prices, --granularity and what changes a cluster "
                                    "are for MODEL CLUSTER");
     g_auto(CommandSetting) setting = {0};
-    Outcome outcome = {0};
+    json_t *solved = NULL;
     SfbPrices by = SFB_KILTER;
     while (prices && !g_str_equal(PRICES[by], prices))
         by++;
     if (!command_setting(&how, argv[2], &setting, error) ||
-        !solve_model(argv[1], &setting, by, &outcome, error))
+        !(solved = solve_model(argv[1], &setting, by, error)))
         return false;
-    command_report(&options, model_json(&outcome), ANSWER_SFB_MODEL, NULL);
+    command_report(&options, solved, ANSWER_SFB_MODEL, NULL);
     return true;
 }

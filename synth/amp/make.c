@@ -225,8 +225,16 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
                        t->answer->upper_s);
 }
 
-static bool make(AmpMethod method, const Question *question, Answer *answer,
-                 GError **error)
+static AmpMethod method_of(const Question *question)
+{
+    const AmpMethod method = (AmpMethod)question->planner->variant;
+    return method == AMP_MEGATRON_LAYERS &&
+                   question->options->amp.balance == AMP_BALANCE_PARAMETERS
+               ? AMP_MEGATRON_PARAMETERS
+               : method;
+}
+
+bool amp_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
     const char *beside = planner_options_strategy_beside(question->options, ASKED);
@@ -255,7 +263,7 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
         t.search.upper_s = answer->upper_s;
     t.search.beaten = answer->beaten;
     const gint64 start = g_get_monotonic_time();
-    g_autoptr(GArray) candidates = find_candidates(&t, method, error);
+    g_autoptr(GArray) candidates = find_candidates(&t, method_of(question), error);
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     plan->search_labels = work; /* cells of tables, which repeat unlike seconds */
     const bool done = candidates && run_trials(&t, candidates, error);
@@ -263,26 +271,4 @@ static bool make(AmpMethod method, const Question *question, Answer *answer,
         answer_put_back(answer, plan, question, &t.best);
     answer_aside_clear(&t.best);
     return done;
-}
-
-bool amp_make(const Question *question, Answer *answer, GError **error)
-{
-    return make(AMP_SEARCH, question, answer, error);
-}
-
-bool amp_make_annealed(const Question *question, Answer *answer, GError **error)
-{
-    return make(AMP_ANNEAL, question, answer, error);
-}
-
-bool amp_make_megatron(const Question *question, Answer *answer, GError **error)
-{
-    const bool parameters = question->options->amp.balance == AMP_BALANCE_PARAMETERS;
-    return make(parameters ? AMP_MEGATRON_PARAMETERS : AMP_MEGATRON_LAYERS, question,
-                answer, error);
-}
-
-bool amp_make_random(const Question *question, Answer *answer, GError **error)
-{
-    return make(AMP_RANDOM, question, answer, error);
 }

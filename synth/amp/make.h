@@ -4,9 +4,8 @@
  * the bound (private to synth). */
 #pragma once
 
+#include "synth/amp/amp.h"
 #include "synth/answer/answer.h"
 
+/* Planners' variants are AmpMethods; one of Megatron's heuristics stands for both. */
 bool amp_make(const Question *question, Answer *answer, GError **error);
-bool amp_make_annealed(const Question *question, Answer *answer, GError **error);
-bool amp_make_megatron(const Question *question, Answer *answer, GError **error);
-bool amp_make_random(const Question *question, Answer *answer, GError **error);

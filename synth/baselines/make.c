@@ -146,63 +146,24 @@ static bool make(const Question *question, Baseline baseline, double *own, Plan 
     return true;
 }
 
-bool baselines_make_dp_even(const Question *question, Answer *answer, GError **error)
+bool baselines_make(const Question *question, Answer *answer, GError **error)
 {
-    return make(question, BASELINE_DATA_PARALLEL, ratios_even(question->view),
+    enum { HOROVOD_BUCKET = 64 << 20 }; /* its default, HOROVOD_FUSION_THRESHOLD */
+    static const struct {
+        Baseline baseline;
+        uint64_t bucket_bytes; /* 0: gradients one by one */
+    } VARIANT[] = {[BASELINES_REPLICAS] = {BASELINE_DATA_PARALLEL, 0},
+                   [BASELINES_DEEPSPEED] = {BASELINE_ZERO_EXPERT, 0},
+                   [BASELINES_GSHARD] = {BASELINE_GSHARD, 0},
+                   [BASELINES_TENSOR_PARALLEL] = {BASELINE_MEGATRON, 0},
+                   [BASELINES_DDP] = {BASELINE_DATA_PARALLEL, PLAN_BUCKET_DDP},
+                   [BASELINES_HOROVOD] = {BASELINE_DATA_PARALLEL, HOROVOD_BUCKET}};
+    const Planner *planner = question->planner;
+    const uint64_t bucket_bytes = VARIANT[planner->variant].bucket_bytes;
+    if (bucket_bytes > 0 && question->options->bucket_bytes == 0)
+        answer->plan->bucket_bytes = bucket_bytes;
+    return make(question, VARIANT[planner->variant].baseline,
+                (planner->ability & PLANNER_EVEN ? ratios_even
+                                                 : ratios_proportional)(question->view),
                 answer->plan, error);
-}
-
-bool baselines_make_dp_proportional(const Question *question, Answer *answer,
-                                    GError **error)
-{
-    return make(question, BASELINE_DATA_PARALLEL, ratios_proportional(question->view),
-                answer->plan, error);
-}
-
-bool baselines_make_deepspeed(const Question *question, Answer *answer, GError **error)
-{
-    return make(question, BASELINE_ZERO_EXPERT, ratios_even(question->view), answer->plan,
-                error);
-}
-
-bool baselines_make_gshard(const Question *question, Answer *answer, GError **error)
-{
-    return make(question, BASELINE_GSHARD, ratios_even(question->view), answer->plan,
-                error);
-}
-
-bool baselines_make_tensor_parallel(const Question *question, Answer *answer,
-                                    GError **error)
-{
-    return make(question, BASELINE_MEGATRON, ratios_even(question->view), answer->plan,
-                error);
-}
-
-/* Expert parallelism as in GShard. The capacity of experts is the model's, although FastMoE has no
- * limit. */
-bool baselines_make_fastmoe(const Question *question, Answer *answer, GError **error)
-{
-    return make(question, BASELINE_GSHARD, ratios_even(question->view), answer->plan,
-                error);
-}
-
-/* Data parallelism that fuses gradients up to a size unless the options name one. */
-static bool make_fused(const Question *question, uint64_t bucket_bytes, Plan *plan,
-                       GError **error)
-{
-    if (question->options->bucket_bytes == 0)
-        plan->bucket_bytes = bucket_bytes;
-    return make(question, BASELINE_DATA_PARALLEL, ratios_even(question->view), plan,
-                error);
-}
-
-bool baselines_make_ddp(const Question *question, Answer *answer, GError **error)
-{
-    return make_fused(question, PLAN_BUCKET_DDP, answer->plan, error);
-}
-
-bool baselines_make_horovod(const Question *question, Answer *answer, GError **error)
-{
-    enum { BUCKET = 64 << 20 }; /* Horovod's default, HOROVOD_FUSION_THRESHOLD */
-    return make_fused(question, BUCKET, answer->plan, error);
 }

@@ -6,14 +6,15 @@
 
 #include "synth/answer/answer.h"
 
-bool baselines_make_dp_even(const Question *question, Answer *answer, GError **error);
-bool baselines_make_dp_proportional(const Question *question, Answer *answer,
-                                    GError **error);
-bool baselines_make_deepspeed(const Question *question, Answer *answer, GError **error);
-bool baselines_make_gshard(const Question *question, Answer *answer, GError **error);
-bool baselines_make_tensor_parallel(const Question *question, Answer *answer,
-                                    GError **error);
-bool baselines_make_fastmoe(const Question *question, Answer *answer, GError **error);
-bool baselines_make_ddp(const Question *question, Answer *answer, GError **error);
-bool baselines_make_horovod(const Question *question, Answer *answer, GError **error);
+/* Variants of planners. FastMoE's experts are GShard's: their capacity is the model's, although
+ * FastMoE has no limit. */
+enum {
+    BASELINES_REPLICAS,
+    BASELINES_DEEPSPEED,
+    BASELINES_GSHARD,
+    BASELINES_TENSOR_PARALLEL,
+    BASELINES_DDP, /* replicas that fuse gradients up to a size, unless the options name one */
+    BASELINES_HOROVOD, /* the same */
+};
+bool baselines_make(const Question *question, Answer *answer, GError **error);
 bool baselines_make_manual(const Question *question, Answer *answer, GError **error);

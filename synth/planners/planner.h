@@ -77,6 +77,8 @@ struct Planner {
      * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the
      * answer's view and report. */
     bool (*make)(const Question *question, Answer *answer, GError **error);
+    uint32_t
+        variant; /* where planners share make(): which of them it is, by make.h of its room */
 };
 
 /* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */

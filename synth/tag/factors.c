@@ -37,6 +37,25 @@ static SfbCosts *costs_of(const TagSpace *space, const TagWork *work, SimQuick *
     return costs;
 }
 
+/* The same by the paper's formula, gradient by gradient. */
+static SfbCosts *costs_of_paper(const TagSpace *space, const TagWork *work,
+                                const TagPlacement *placement, uint16_t replicas)
+{
+    const DeviceGroup *group = &space->group[replicas];
+    g_autofree double *share = g_new0(double, space->view->n_devices);
+    for (uint32_t r = 0; r < group->n_replicas; r++)
+        share[group->device[r]] = 1.0 / group->n_replicas;
+    SfbCosts *costs =
+        synth_sfb_costs(work->graph, work->batch, space->view, share, SFB_PAPER);
+    costs->one_by_one = true;
+    for (OpId id = 0; id < graph_n_ops(work->graph); id++)
+        if (placement->group[id] != replicas) {
+            costs->compute_s[id] = INFINITY;
+            costs->saved_s[id] = 0;
+        }
+    return costs;
+}
+
 static double lacking(const TagSpace *space, SimQuick *quick, const Program *program)
 {
     g_autofree uint64_t *peak = g_new0(uint64_t, space->view->n_devices);
@@ -64,12 +83,14 @@ static Score score_of(const TagSpace *space, const TagWork *work, SimQuick *quic
 
 /* Tries the cut of one subset; returns the number of ops it duplicates. */
 static uint32_t try_subset(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                           TagObjective objective, TagPlacement *placement,
+                           TagObjective objective, bool by_paper, TagPlacement *placement,
                            uint32_t subset)
 {
     const uint32_t n = graph_n_ops(work->graph);
     const uint16_t replicas = space->replicas[subset], whole = space->whole[subset];
-    g_autoptr(SfbCosts) costs = costs_of(space, work, quick, placement, replicas, whole);
+    g_autoptr(SfbCosts) costs =
+        by_paper ? costs_of_paper(space, work, placement, replicas)
+                 : costs_of(space, work, quick, placement, replicas, whole);
     g_autofree bool *duplicated = g_new0(bool, n + 1);
     g_autofree uint16_t *before = g_memdup2(placement->group, n * sizeof *before);
     uint32_t count = 0;
@@ -89,7 +110,7 @@ static uint32_t try_subset(const TagSpace *space, const TagWork *work, SimQuick 
 }
 
 uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                           TagObjective objective, TagPlacement *placement)
+                           TagObjective objective, bool by_paper, TagPlacement *placement)
 {
     uint32_t count = 0;
     for (uint32_t subset = 1; subset < 1u << space->n_sets; subset++) {
@@ -97,7 +118,8 @@ uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick 
         for (OpId id = 0; !any && id < graph_n_ops(work->graph); id++)
             if (placement->group[id] == space->replicas[subset]) {
                 any = true;
-                count += try_subset(space, work, quick, objective, placement, subset);
+                count += try_subset(space, work, quick, objective, by_paper, placement,
+                                    subset);
             }
     }
     return count;

@@ -177,7 +177,9 @@ static bool add_strategy(Make *m, SimQuick *quick, const uint16_t *action,
     for (uint32_t pass = 0; pass < 2; pass++) {
         if (pass == 1 &&
             (!m->limits->factors || work.n_microbatches > 1 ||
-             synth_tag_factors(m->space, &work, quick, objective, placement) == 0))
+             synth_tag_factors(m->space, &work, quick, objective,
+                               m->question->options->tag.factors == TAG_FACTORS_PAPER,
+                               placement) == 0))
             return true;
         if (!add_candidate(m, synth_tag_program(m->space, &work, placement, false), ratio,
                            m->question->options->bucket_bytes,

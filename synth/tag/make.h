@@ -25,6 +25,5 @@ bool tag_make(const Question *question, Answer *answer, GError **error);
 bool tag_make_dp_factors(const Question *question, Answer *answer, GError **error);
 bool tag_make_flexflow(const Question *question, Answer *answer, GError **error);
 bool tag_make_heterog(const Question *question, Answer *answer, GError **error);
-bool tag_make_m_topo(const Question *question, Answer *answer, GError **error);
-bool tag_make_m_etf(const Question *question, Answer *answer, GError **error);
-bool tag_make_m_sct(const Question *question, Answer *answer, GError **error);
+/* Layers on single devices, as Baechi places them; planners' variants are TagListRules. */
+bool tag_make_list(const Question *question, Answer *answer, GError **error);

@@ -19,6 +19,8 @@ OPTION_WORDS(TAG_LINKS_WORDS)
 OPTION_WORDS(TAG_SETS_WORDS)
 #define TAG_LEAVE_WORDS(X) X(TAG_LEAVE_ON, "on") X(TAG_LEAVE_OFF, "off")
 OPTION_WORDS(TAG_LEAVE_WORDS)
+#define TAG_FACTORS_WORDS(X) X(TAG_FACTORS_JOINT, "joint") X(TAG_FACTORS_PAPER, "paper")
+OPTION_WORDS(TAG_FACTORS_WORDS)
 #define TAG_PRIORS_WORDS(X) \
     X(TAG_PRIORS_UNIFORM, "uniform") X(TAG_PRIORS_GNN, "gnn") \
     X(TAG_PRIORS_AHEAD, "ahead")
@@ -46,6 +48,9 @@ OPTION_WORDS(TAG_PRIORS_WORDS)
     X(CHOICE(TAG_LEAVE_WORDS), leave, "leave", "on",                                       \
       "whether finished vertices leave the tree of search=mcts; off: as in TAG's "         \
       "artifact")                                                                          \
+    X(CHOICE(TAG_FACTORS_WORDS), factors, "factors", "joint",                              \
+      "how sufficient factors are chosen; joint: for all gradients at once; paper: for "   \
+      "each alone, by TAG's formula")                                                      \
     X(COUNT(1, 256), leaves, "leaves", "1",                                                \
       "number of leaves that search=mcts chooses before it evaluates them, on all "        \
       "cores; 1: as in the paper")                                                         \

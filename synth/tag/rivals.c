@@ -98,9 +98,9 @@ static bool give_program(const Question *question, TagCase *l,
     return true;
 }
 
-static bool make_by_list(const Question *question, TagListRule rule, Answer *answer,
-                         GError **error)
+bool tag_make_list(const Question *question, Answer *answer, GError **error)
 {
+    const TagListRule rule = (TagListRule)question->planner->variant;
     const gint64 begin = g_get_monotonic_time();
     const Graph *graph = question->graph;
     g_autofree double *ratio = ratios_even(question->view);
@@ -120,19 +120,4 @@ static bool make_by_list(const Question *question, TagListRule rule, Answer *ans
     answer->plan->search_time_s =
         (double)(g_get_monotonic_time() - begin) / G_USEC_PER_SEC;
     return give_program(question, &l, placement, ratio, answer, error);
-}
-
-bool tag_make_m_topo(const Question *question, Answer *answer, GError **error)
-{
-    return make_by_list(question, TAG_TOPO, answer, error);
-}
-
-bool tag_make_m_etf(const Question *question, Answer *answer, GError **error)
-{
-    return make_by_list(question, TAG_ETF, answer, error);
-}
-
-bool tag_make_m_sct(const Question *question, Answer *answer, GError **error)
-{
-    return make_by_list(question, TAG_SCT, answer, error);
 }

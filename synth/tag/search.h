@@ -89,9 +89,11 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
                       TagResult *result);
 
 /* Duplicates ops of the placement by sufficient factor broadcasting (synth/tag/sfb.h), where this
- * makes it faster and no more memory is missing; returns their number. */
+ * makes it faster and no more memory is missing; returns their number. by_paper: each gradient
+ * alone, by the paper's formula. */
 uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                           TagObjective objective, TagPlacement *placement);
+                           TagObjective objective, bool by_paper,
+                           TagPlacement *placement);
 
 /* --- one strategy --- */
 

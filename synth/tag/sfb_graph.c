@@ -4,6 +4,7 @@
 #include "synth/tag/sfb_graph.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Whether the op makes parts of the batch, or sums over the batch, from parts. */
 static bool is_cut(const BatchForms *batch, OpId op)
@@ -47,19 +48,18 @@ static bool is_parameter_gradient(const Graph *graph, const BatchForms *batch,
            graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
 }
 
-static double all_reduce_s(const ClusterView *view, SfbPrices prices, double bytes)
+static double all_reduce_s(const ClusterView *view, SfbPrices prices, double bytes,
+                           double n)
 {
-    const double n = view->n_devices;
     if (prices == SFB_KILTER)
         return sim_collective_s(view, COLLECTIVE_ALL_REDUCE, bytes, 1, 1);
     return 2 * (n - 1) / n * bytes / view->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
 }
 
 static double broadcast_s(const ClusterView *view, SfbPrices prices, double bytes,
-                          double most_share)
+                          double most_share, double n)
 {
-    const double n = view->n_devices,
-                 tau = view->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
+    const double tau = view->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
     if (prices == SFB_KILTER)
         return sim_collective_s(view, COLLECTIVE_ALL_GATHER, bytes, most_share, 1);
     return (prices == SFB_PAPER ? n - 1 : (n - 1) / n) * bytes / tau;
@@ -69,9 +69,11 @@ SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
                           const ClusterView *view, const double *share, SfbPrices prices)
 {
     SfbCosts *costs = g_new0(SfbCosts, 1);
-    double most = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
+    double most = 0, n = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++) {
         most = fmax(most, share[j]);
+        n += share[j] > 0;
+    }
     costs->each_reader = prices != SFB_KILTER;
     costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
     costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
@@ -81,18 +83,18 @@ SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
         double whole_s = INFINITY, shared_s = 0;
         if (is_cut(batch, id))
             find_times(graph, batch, id, view, share, &whole_s, &shared_s);
-        costs->compute_s[id] =
-            prices == SFB_KILTER
-                ? whole_s - shared_s
-                : (view->n_devices - 1) * (is_cut(batch, id) ? shared_s : INFINITY);
+        costs->compute_s[id] = prices == SFB_KILTER
+                                   ? whole_s - shared_s
+                                   : (n - 1) * (is_cut(batch, id) ? shared_s : INFINITY);
         for (uint32_t o = 0; is_cut(batch, id) && o < op->n_out; o++)
             if (is_parameter_gradient(graph, batch, op->out[o]))
                 costs->saved_s[id] += all_reduce_s(
-                    view, prices, (double)tensor_bytes(graph_tensor(graph, op->out[o])));
+                    view, prices, (double)tensor_bytes(graph_tensor(graph, op->out[o])),
+                    n);
     }
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        costs->broadcast_s[t] =
-            broadcast_s(view, prices, (double)tensor_bytes(graph_tensor(graph, t)), most);
+        costs->broadcast_s[t] = broadcast_s(
+            view, prices, (double)tensor_bytes(graph_tensor(graph, t)), most, n);
     return costs;
 }
 
@@ -104,6 +106,27 @@ void synth_sfb_costs_free(SfbCosts *costs)
     g_free(costs->saved_s);
     g_free(costs->broadcast_s);
     g_free(costs);
+}
+
+/* Solves the problem for each op's gradients alone; duplicated: out, the ops of all. */
+static double solve_each(SfbProblem problem, bool *duplicated)
+{
+    const double *saved = problem.saved;
+    g_autofree double *one_s = g_new0(double, problem.n_ops + 1);
+    g_autofree bool *of_one = g_new(bool, problem.n_ops + 1);
+    double value = 0;
+    memset(duplicated, 0, problem.n_ops * sizeof *duplicated);
+    problem.saved = one_s;
+    for (uint32_t g = 0; g < problem.n_ops; g++) {
+        if (saved[g] <= 0)
+            continue;
+        one_s[g] = saved[g];
+        value += synth_sfb(&problem, of_one);
+        one_s[g] = 0;
+        for (uint32_t i = 0; i < problem.n_ops; i++)
+            duplicated[i] |= of_one[i];
+    }
+    return value;
 }
 
 double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCosts *costs,
@@ -136,5 +159,6 @@ double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCos
                                 .broadcast = costs->broadcast_s,
                                 .read = (const SfbRead *)(const void *)reads->data,
                                 .each_reader = costs->each_reader};
-    return -synth_sfb(&problem, duplicated);
+    return -(costs->one_by_one ? solve_each(problem, duplicated)
+                               : synth_sfb(&problem, duplicated));
 }

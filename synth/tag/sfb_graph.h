@@ -23,16 +23,18 @@ typedef struct {
     double *saved_s;   /* [op]: all-reduces of the parameters' gradients that it makes */
     double *broadcast_s; /* [tensor] */
     bool each_reader;
+    /* a problem for each gradient, as in the paper, in place of one for all */
+    bool one_by_one;
 } SfbCosts;
 
-/* The costs for data parallelism over all devices of the view. share: [device], sums to 1; `batch`:
- * the graph's batch forms. */
+/* The costs for data parallelism over the devices whose share is not 0; Kilter's prices are those
+ * of all devices. share: [device], sums to 1; `batch`: the graph's batch forms. */
 SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
                           const ClusterView *view, const double *share, SfbPrices prices);
 void synth_sfb_costs_free(SfbCosts *costs);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SfbCosts, synth_sfb_costs_free)
 
-/* duplicated: out, [op], the ops to duplicate for all gradients at once. Returns the seconds saved
- * according to the costs. */
+/* duplicated: out, [op], the ops to duplicate. Returns the seconds saved according to the costs, in
+ * which several problems count a shared op for each. */
 double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCosts *costs,
                        bool *duplicated);

@@ -165,7 +165,7 @@ static void test_examples_are_named_in_few_files(void **state)
     } EXAMPLE[] = {
         {"an op", "\\b(?:OP_RELU2|kernel_relu2|cuda_relu2)\\b|X\\(RELU2,"},
         {"an algorithm", "MACHINE_TREE|machine_tree"},
-        {"a planner", "\\btag_make_m_etf\\b"},
+        {"a planner", "\\btag_make_list\\b"},
         {"an importer", "\\bFORMAT_SLURM|X\\(SLURM|sniff_SLURM|\\bslurm_[a-z]+\\("},
         {"an exporter", "X\\(torchtitan|export_torchtitan"},
         {"a category of memory", "MEMORY_OPTIMIZER|X\\(OPTIMIZER"},

@@ -259,12 +259,156 @@ static void test_every_claim_is_recorded(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+/* --- every number that a paper prints --- */
+
+/* Numbers of the text, each as printed, without commas. */
+static void know_numbers(GHashTable *known, const char *text)
+{
+    static const char NUMBER[] =
+        "(?<![\\w.\\-\u00a7])\\d[\\d,]*+(?:\\.\\d+)?+(?=x?(?!\\w))";
+    g_autoptr(GRegex) number = g_regex_new(NUMBER, 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    assert_non_null(number);
+    for (g_regex_match(number, text, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL)) {
+        g_autofree char *digits = g_match_info_fetch(match, 0);
+        g_auto(GStrv) part = g_strsplit(digits, ",", -1);
+        g_autofree char *plain = g_strjoinv("", part);
+        g_hash_table_add(known, g_strdup_printf("%.9g", g_ascii_strtod(plain, NULL)));
+    }
+}
+
+/* Rows of a file of data/paper, of which `key` is the first cell or any (NULL). */
+static GPtrArray *rows_of(const char *name, const char *key)
+{
+    g_autofree char *file = g_strdup_printf("%s/data/paper/%s.csv", KILTER_HOME, name);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+    GPtrArray *rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+    for (uint32_t i = 1; line[i] && *line[i]; i++) {
+        char **row = cells(line[i]);
+        if (!key || strcmp(row[0], key) == 0)
+            g_ptr_array_add(rows, row);
+        else
+            g_strfreev(row);
+    }
+    return rows;
+}
+
+static void know_rows(GHashTable *known, const GPtrArray *rows)
+{
+    for (guint i = 0; i < rows->len; i++) {
+        g_autofree char *text = g_strjoinv(" ", rows->pdata[i]);
+        know_numbers(known, text);
+    }
+}
+
+/* Where a list of numbers.csv goes: a claim, or a reason that is there. */
+static void check_goes(const char *paper, char **row)
+{
+    static const char *const REASON[] = {"inputs", "uncovered", NULL};
+    g_autoptr(GPtrArray) claims = rows_of(paper, NULL);
+    bool there = g_strv_contains(REASON, row[3]);
+    for (guint i = 0; i < claims->len; i++) {
+        char **claim = claims->pdata[i];
+        g_autofree char *id = g_strdup_printf("%s/%s", claim[0], claim[1]);
+        there |= strcmp(id, row[3]) == 0;
+    }
+    if (!there)
+        TEST_FAIL_AT(__FILE__, __LINE__, "numbers.csv: no claim %s", row[3]);
+}
+
+typedef struct {
+    const char *paper, *from, *to; /* a part of the text with results */
+} Part;
+
+/* The part without what is no result: citations, numbers of figures and sections, headings. */
+static char *results_of(const Part *part)
+{
+    static const char OTHER[] = "\\[[\\d, "
+                                "]+\\]|(?i:fig(?:ure)?s?|tables?|sec(?:tion)?|\u00a7|"
+                                "\\\\S\\$?|eq(?:uation)?s?|algorithm)"
+                                "\\.?\\s*\\$?\\s*\\d[\\d.]*|(?m:^#* *\\d+(?:\\.\\d+)* "
+                                "+(?=[A-Z]))|\\(\\d\\.\\d\\)";
+    g_autofree char *relative = g_strdup_printf("papers/%s.txt", part->paper);
+    const char *path = test_shared(relative);
+    g_autofree char *text = NULL;
+    if (!path)
+        return NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    char *from = strstr(text, part->from), *to = from ? strstr(from + 1, part->to) : NULL;
+    assert_non_null(to);
+    *to = '\0';
+    g_autoptr(GRegex) other = g_regex_new(OTHER, 0, 0, NULL);
+    assert_non_null(other);
+    return g_regex_replace_literal(other, from, -1, 0, " ", 0, NULL);
+}
+
+/* Each number in the abstract, the evaluation and the conclusion of a paper is in a claim, in a
+ * line that says why there is none, or in a list of numbers.csv that says which claim judges it. */
+static void test_printed_numbers(void **state)
+{
+    (void)state;
+    static const Part PART[] = {{"hap", "## Abstract", "CCS Concepts"},
+                                {"hap", "## 7 Evaluation", "## 8 Related"},
+                                {"hap", "## 9 Conclusion", "## Acknow"},
+                                {"hidup", "ABSTRACT", "CCS CONCEPTS"},
+                                {"hidup", "6 EVALUATION", "7 RELATED"},
+                                {"hidup", "9 CONCLUSION", "ACKNOW"},
+                                {"amp", "## Abstract", "# 1 Intro"},
+                                {"amp", "# 4 Experiments", "## Acknow"},
+                                {"tag", "Abstract", "1 INTRO"},
+                                {"tag", "5.2 Experimental", "REFERENCES"}};
+    uint32_t printed = 0, lacking = 0;
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PART); p++) {
+        const char *paper = PART[p].paper;
+        g_autoptr(GHashTable) known =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        g_autoptr(GPtrArray) claims = rows_of(paper, NULL),
+                             lists = rows_of("numbers", paper),
+                             uncovered = rows_of("uncovered", paper),
+                             contradictions = rows_of("contradictions", paper);
+        for (guint i = 0; i < lists->len; i++)
+            check_goes(paper, lists->pdata[i]);
+        for (guint i = 0; i < claims->len; i++) { /* text, value, where */
+            char **row = claims->pdata[i];
+            g_autofree char *said = g_strjoin(" ", row[2], row[3], row[7], NULL);
+            know_numbers(known, said);
+        }
+        know_rows(known, lists);
+        know_rows(known, uncovered);
+        know_rows(known, contradictions);
+        g_autofree char *text = results_of(&PART[p]);
+        if (!text)
+            return;
+        g_autoptr(GHashTable) there =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        know_numbers(there, text);
+        GHashTableIter iter;
+        gpointer number;
+        g_hash_table_iter_init(&iter, there);
+        while (g_hash_table_iter_next(&iter, &number, NULL)) {
+            printed++;
+            if (g_hash_table_contains(known, number))
+                continue;
+            lacking++;
+            print_message("%s, from '%s': %s is nowhere\n", paper, PART[p].from,
+                          (const char *)number);
+        }
+    }
+    print_message("%u different numbers in the papers' results\n", printed);
+    assert_int_equal(lacking, 0);
+    assert_true(printed > 160);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_every_claim_is_recorded),
+        cmocka_unit_test(test_printed_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

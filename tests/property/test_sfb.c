@@ -219,6 +219,31 @@ static void test_model(void **state)
     assert_true(n[SFB_PAPER] > 0 && n[SFB_KILTER] > n[SFB_PAPER]);
 }
 
+/* Each gradient alone duplicates some of the ops that all together do, and saves no more. */
+static void test_one_by_one(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = cluster_load("tag-sfb", NULL);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = model_build("tag-resnet101:global_batch=4,own_moments=1",
+                                         view->n_devices, NULL, NULL);
+    g_autoptr(BatchForms) batch = batch_forms_new(graph, NULL);
+    const uint32_t n = graph_n_ops(graph);
+    g_autofree bool *together = g_new(bool, n), *alone = g_new(bool, n);
+    const double half[] = {0.5, 0.5};
+    g_autoptr(SfbCosts) costs = synth_sfb_costs(graph, batch, view, half, SFB_PAPER);
+    const double most_s = synth_sfb_graph(graph, batch, costs, together);
+    costs->one_by_one = true;
+    const double saved_s = synth_sfb_graph(graph, batch, costs, alone);
+    uint32_t n_together = 0, n_alone = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        assert_true(!alone[i] || together[i]);
+        n_together += together[i];
+        n_alone += alone[i];
+    }
+    assert_true(saved_s > 0 && saved_s < most_s && n_alone > 0 && n_alone < n_together);
+}
+
 static const char WHOLE[] =
     "[{\"case\": 1, \"D\": 2, \"tau_bytes_per_us\": 10, \"op\": [\"a\", \"b\"],\n"
     "\"T_us\": [5, 1], \"edge\": [[0, 1, 20]], \"gradient\": [[1, 400]],\n"
@@ -282,9 +307,9 @@ static void test_mutants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),  cmocka_unit_test(test_published),
-        cmocka_unit_test(test_model),   cmocka_unit_test(test_hand),
-        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_published),
+        cmocka_unit_test(test_model),  cmocka_unit_test(test_one_by_one),
+        cmocka_unit_test(test_hand),   cmocka_unit_test(test_mutants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

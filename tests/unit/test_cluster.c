@@ -86,6 +86,7 @@ static const char *const OTHERS[] = {
     "fitted-amp-het-cluster",
     /* published ones with what data sheets say of the chips */
     "sheet-hap-32",
+    "sheet-tag-sfb",
     "sheet-hap-64",
     "sheet-hap-p100-32",
     "sheet-amp-homogeneous",

@@ -534,6 +534,7 @@ static const struct {
     {"evaluations", "9", "tag"},
     {"heat", "0.1", "flexflow"},
     {"branches", "9", "tag"},
+    {"factors", "paper", "tag"},
     {"objective", "flow", "tag"},
     {"sets", "machines", "tag"},
     {"leave", "off", "tag"},
