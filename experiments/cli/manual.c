@@ -47,18 +47,18 @@ static const Values *completion_values_of(const char *option)
     return NULL;
 }
 
-/* The text in single quotes for a shell. */
-static char *quoted(const char *text)
+/* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files alone. */
+static const char *completion_lists(const json_t *command)
 {
-    g_auto(GStrv) part = g_strsplit(text, "'", -1);
-    g_autofree char *inner = g_strjoinv("'\\''", part);
-    return g_strdup_printf("'%s'", inner);
-}
-
-/* Whether the command takes a model and then a cluster. */
-static bool takes_model(const json_t *command)
-{
-    return g_str_has_prefix(manual_text_of(command, "arguments"), "MODEL");
+    static const char *const LIST[][2] = {
+        {"MODEL", "models clusters"}, {"CLUSTER", "clusters"},
+        {"NAME|FILE", "clusters"},    {"DEVICE", "devices"},
+        {"NAME|", "reproduce"},       {"EXPERIMENT", "reproduce"},
+        {"FILE.yaml", "reproduce"}};
+    for (guint i = 0; i < G_N_ELEMENTS(LIST); i++)
+        if (strstr(manual_text_of(command, "arguments"), LIST[i][0]))
+            return LIST[i][1];
+    return NULL;
 }
 
 /* "--name -n ..." of a command. */
@@ -76,7 +76,9 @@ static char *option_words(const json_t *command)
 }
 
 /* The names in a list that a command prints as JSON, where prose cannot pass for one. */
-#define NAME_LINES "sed -n 's/^      \"name\": \"\\([^\"]*\\)\".*/\\1/p'"
+#define NAME_LINES                                            \
+    "sed -n -e 's/^      \"name\": \"\\([^\"]*\\)\".*/\\1/p'" \
+    " -e 's/^      \"experiment\": \"\\([^\"]*\\)\".*/\\1/p'"
 
 /* --- bash --- */
 
@@ -98,13 +100,14 @@ static void add_bash_values(GString *text)
 /* Callers free. */
 static char *completion_bash(const json_t *commands)
 {
-    GString *text = g_string_new(
-        "# Completion of kilter for bash; made by kilter help --write.\n"
-        "_kilter_names() { kilter \"$1\" --json 2>/dev/null | " NAME_LINES "; }\n"
-        "_kilter() {\n"
-        "    local current=${COMP_WORDS[COMP_CWORD]} "
-        "previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-        "    local command=${COMP_WORDS[1]} words=\n");
+    GString *text =
+        g_string_new("# Completion of kilter for bash; made by kilter help --write.\n"
+                     "_kilter_names() { for list; do kilter \"$list\" --json "
+                     "2>/dev/null; done | " NAME_LINES "; }\n"
+                     "_kilter() {\n"
+                     "    local current=${COMP_WORDS[COMP_CWORD]} "
+                     "previous=${COMP_WORDS[COMP_CWORD-1]}\n"
+                     "    local command=${COMP_WORDS[1]} words=\n");
     g_autoptr(GString) names = g_string_new("help");
     size_t i;
     json_t *command;
@@ -122,10 +125,10 @@ static char *completion_bash(const json_t *commands)
         g_autofree char *options = option_words(command);
         g_string_append_printf(text, "        %s) words='%s'",
                                manual_text_of(command, "name"), options);
-        if (takes_model(command))
-            g_string_append(text,
-                            "; [[ $current == -* ]] || words=$(_kilter_names models; "
-                            "_kilter_names clusters)");
+        if (completion_lists(command))
+            g_string_append_printf(text,
+                                   "; [[ $current == -* ]] || words=$(_kilter_names %s)",
+                                   completion_lists(command));
         g_string_append(text, " ;;\n");
     }
     g_string_append(text, "        esac\n    fi\n"
@@ -155,7 +158,7 @@ static void add_zsh_option(GString *text, const json_t *option)
     g_autofree char *rest = *argument
                                 ? g_strdup_printf("[%s]:%s:%s", help, argument, action)
                                 : g_strdup_printf("[%s]", help);
-    g_autofree char *tail = quoted(rest);
+    g_autofree char *tail = g_shell_quote(rest);
     if (*letter)
         g_string_append_printf(text, " \\\n            {-%s,--%s}%s", letter, name, tail);
     else
@@ -166,14 +169,15 @@ static char *completion_zsh(const json_t *commands)
 {
     GString *text = g_string_new(
         "#compdef kilter\n# Completion of kilter for zsh; made by kilter help --write.\n"
-        "_kilter_names() { kilter $1 --json 2>/dev/null | " NAME_LINES " }\n"
+        "_kilter_names() { for list; do kilter $list --json 2>/dev/null; done "
+        "| " NAME_LINES " }\n"
         "_kilter() {\n    local -a commands\n    commands=(\n");
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
         g_autofree char *line = g_strdup_printf("%s:%s", manual_text_of(command, "name"),
                                                 manual_text_of(command, "help"));
-        g_autofree char *word = quoted(line);
+        g_autofree char *word = g_shell_quote(line);
         g_string_append_printf(text, "        %s\n", word);
     }
     g_string_append(text,
@@ -186,13 +190,10 @@ static char *completion_zsh(const json_t *commands)
                                manual_text_of(command, "name"));
         json_array_foreach (json_object_get(command, "options"), j, option)
             add_zsh_option(text, option);
-        if (takes_model(command))
-            g_string_append(
-                text,
-                " \\\n            '1:MODEL:{compadd $(_kilter_names models); _files}'"
-                " \\\n            '2:CLUSTER:{compadd $(_kilter_names clusters); "
-                "_files}'");
-        g_string_append(text, " \\\n            '*:file:_files' ;;\n");
+        const char *lists = completion_lists(command);
+        g_string_append_printf(text, " \\\n            '*:file:{%s%s%s_files}' ;;\n",
+                               lists ? "compadd $(_kilter_names " : "",
+                               lists ? lists : "", lists ? "); " : "");
     }
     g_string_append(text, "    esac\n}\n_kilter \"$@\"\n");
     return g_string_free(text, FALSE);
@@ -205,7 +206,7 @@ static void add_fish_option(GString *text, const char *command, const json_t *op
     const char *name = manual_text_of(option, "name"),
                *letter = manual_text_of(option, "letter");
     const Values *values = completion_values_of(name);
-    g_autofree char *help = quoted(manual_text_of(option, "help"));
+    g_autofree char *help = g_shell_quote(manual_text_of(option, "help"));
     g_string_append_printf(text,
                            "complete -c kilter -n '__fish_seen_subcommand_from %s' -l %s",
                            command, name);
@@ -222,26 +223,27 @@ static void add_fish_option(GString *text, const char *command, const json_t *op
 
 static char *completion_fish(const json_t *commands)
 {
-    GString *text =
-        g_string_new("# Completion of kilter for fish; made by kilter help --write.\n"
-                     "function __kilter_names\n"
-                     "    kilter $argv[1] --json 2>/dev/null | " NAME_LINES "\nend\n");
+    GString *text = g_string_new(
+        "# Completion of kilter for fish; made by kilter help --write.\n"
+        "function __kilter_names\n"
+        "    for list in $argv; kilter $list --json 2>/dev/null; end | " NAME_LINES
+        "\nend\n");
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
         const char *name = manual_text_of(command, "name");
-        g_autofree char *help = quoted(manual_text_of(command, "help"));
+        g_autofree char *help = g_shell_quote(manual_text_of(command, "help"));
         g_string_append_printf(
             text, "complete -c kilter -n __fish_use_subcommand -f -a %s -d %s\n", name,
             help);
         json_array_foreach (json_object_get(command, "options"), j, option)
             add_fish_option(text, name, option);
-        if (takes_model(command))
+        if (completion_lists(command))
             g_string_append_printf(
                 text,
                 "complete -c kilter -n '__fish_seen_subcommand_from %s' -a "
-                "'(__kilter_names models) (__kilter_names clusters)'\n",
-                name);
+                "'(__kilter_names %s)'\n",
+                name, completion_lists(command));
     }
     return g_string_free(text, FALSE);
 }

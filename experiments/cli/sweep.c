@@ -199,13 +199,6 @@ static bool sweep(const Experiment *experiment, const char *database, const char
 
 /* --- without running it --- */
 
-/* The existing store; NULL without an error if there is none yet. */
-static Store *existing(const char *database, GError **error)
-{
-    return g_file_test(database, G_FILE_TEST_EXISTS) ? store_open_read(database, error)
-                                                     : NULL;
-}
-
 static bool dry_run(const Experiment *experiment, const char *database, const Own *own,
                     const CommandOptions *options, GError **error)
 {
@@ -213,13 +206,9 @@ static bool dry_run(const Experiment *experiment, const char *database, const Ow
         return false;
     SweepOptions sweep_options = {.threads = (uint32_t)own->threads};
     SweepEstimate estimate;
-    GError *cause = NULL;
-    g_autoptr(Store) store = existing(database, &cause);
-    if (cause) {
-        g_propagate_error(error, cause);
-        return false;
-    }
-    if (!find_shard(own, &sweep_options, error) ||
+    const bool exists = g_file_test(database, G_FILE_TEST_EXISTS);
+    g_autoptr(Store) store = exists ? store_open_read(database, error) : NULL;
+    if ((exists && !store) || !find_shard(own, &sweep_options, error) ||
         !sweep_estimate(experiment, store, &sweep_options, &estimate, error))
         return false;
     command_report(options,

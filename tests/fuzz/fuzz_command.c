@@ -530,7 +530,10 @@ static const char *wrong_with(Campaign *campaign, const Made *made, int status,
                               const char *out, const char *err)
 {
     const bool json = g_strv_contains((const char *const *)made->argv->pdata, "--json");
-    const bool said = strstr(err, "may take") || strstr(err, "takes about") ||
+    bool asked = false; /* for the limit that was met, which need not be said */
+    for (guint a = 0; a + 1 < made->argv->len; a++)
+        asked |= g_str_has_prefix(made->argv->pdata[a], "--memory-limit");
+    const bool said = asked || strstr(err, "may take") || strstr(err, "takes about") ||
                       strstr(err, "memory-limit");
     if (!WIFEXITED(status)) {
         const bool limit = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;

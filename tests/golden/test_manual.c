@@ -91,6 +91,9 @@ static void test_bash_completes(void **state)
                  {"kilter help reprod", "reproduce"},
                  {"kilter plan vgg", "vgg19"},
                  {"kilter plan vgg19 hap-6", "hap-64"},
+                 {"kilter reproduce hap-fig13", "hap-fig13"},
+                 {"kilter simulate vgg", "vgg19"},
+                 {"kilter kernel matmul h100-s", "h100-sxm h100-sxm-64g h100-sxm-96g"},
                  {"kilter plan --plan", "--planner"},
                  {"kilter plan vgg19 hap-8 --planner dp-",
                   "dp-ev dp-cp dp-nccl dp-nccl-p dp-nccl-sfb"},
@@ -115,6 +118,7 @@ static void test_fish_completes(void **state)
         {"kilter reprod", "reproduce"},
         {"kilter plan vgg", "vgg19"},
         {"kilter plan vgg19 hap-6", "hap-64"},
+        {"kilter reproduce hap-fig13", "hap-fig13"},
         {"kilter plan --plan", "--planner"},
         {"kilter plan vgg19 hap-8 --planner dp-c", "dp-cp"},
         {"kilter simulate --fidelity an", "analytic"}};
@@ -139,7 +143,7 @@ static const char ZSH[] =
     "}; "
     "zle -N say; bindkey \"^X\" say; bindkey \"^I\" complete-word; print \"rea\"\"dy\"'\n"
     "zpty -r z out '*ready*'\n"
-    "for line in 'kilter reprod' 'kilter plan vgg' 'kilter plan vgg19 hap-6' "
+    "for line in 'kilter reprod' 'kilter reproduce hap-fig2' 'kilter plan vgg' 'kilter plan vgg19 hap-6' "
     "'kilter plan --planne' 'kilter plan vgg19 hap-8 --planner dp-e' "
     "'kilter simulate --fidelity an'; do\n"
     "zpty -n -w z \"$line\"$'\\t\\x18'; zpty -r z out '*<kilter*>*'; print -r -- "
@@ -152,7 +156,7 @@ static void test_zsh_completes(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     program_runs(box, "help --write out");
     g_autofree char *got = ask_shell(box, "zsh", ZSH);
-    assert_string_equal(got, "kilter reproduce \nkilter plan vgg19 \n"
+    assert_string_equal(got, "kilter reproduce \nkilter reproduce hap-fig2 \nkilter plan vgg19 \n"
                              "kilter plan vgg19 hap-64 \nkilter plan --planner \n"
                              "kilter plan vgg19 hap-8 --planner dp-ev \n"
                              "kilter simulate --fidelity analytic");

@@ -272,6 +272,7 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT, "--granularity gpu");
     cluster_view_free(machines);
 }
+
 /* A board of 4 x 4 is covered by dominoes in 36 ways, all as likely: each is drawn, and each stage's
  * two devices are beside one another, in one machine or at one place of two. */
 static void test_dominoes(void **state)
