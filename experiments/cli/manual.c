@@ -47,7 +47,7 @@ static const Values *completion_values_of(const char *option)
     return NULL;
 }
 
-/* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files alone. */
+/* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files. */
 static const char *completion_lists(const json_t *command)
 {
     static const char *const LIST[][2] = {

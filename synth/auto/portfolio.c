@@ -747,8 +747,8 @@ static void list_choices(Portfolio *portfolio, const Cluster *cluster,
 }
 
 /* Says how long the tries may take, and with how much memory, by the most that an op took in each
- * try: 20 questions of 170 to 25,000 ops took 6 to 46 us where all choices are wanted, .3 to 6 where
- * bounds leave most of them out, and up to 29 where whole programs do not fit. */
+ * try: 20 questions of 170 to 25,000 ops took 6 to 46 us where all choices are wanted, .3 to 6
+ * where bounds leave most of them out, and up to 29 where whole programs do not fit. */
 static void portfolio_say(const PortfolioRun *run)
 {
     const double all_s = 40e-6, some_s = 6e-6, crowded_s = 30e-6;

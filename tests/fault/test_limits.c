@@ -271,7 +271,8 @@ static char *numbers_to(uint32_t n)
     return g_string_free(g_string_append(list, "]\n"), FALSE);
 }
 
-/* Points of a grid borrow what they share (before, these took 300 MiB), and what a grid makes is bounded by the products of its axes. */
+/* Points of a grid borrow what they share (before, these took 300 MiB), and what a grid makes is
+ * bounded by the products of its axes. */
 static void test_grids(void **state)
 {
     (void)state;

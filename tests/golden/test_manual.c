@@ -143,7 +143,8 @@ static const char ZSH[] =
     "}; "
     "zle -N say; bindkey \"^X\" say; bindkey \"^I\" complete-word; print \"rea\"\"dy\"'\n"
     "zpty -r z out '*ready*'\n"
-    "for line in 'kilter reprod' 'kilter reproduce hap-fig2' 'kilter plan vgg' 'kilter plan vgg19 hap-6' "
+    "for line in 'kilter reprod' 'kilter reproduce hap-fig2' 'kilter plan vgg' 'kilter "
+    "plan vgg19 hap-6' "
     "'kilter plan --planne' 'kilter plan vgg19 hap-8 --planner dp-e' "
     "'kilter simulate --fidelity an'; do\n"
     "zpty -n -w z \"$line\"$'\\t\\x18'; zpty -r z out '*<kilter*>*'; print -r -- "
@@ -156,10 +157,11 @@ static void test_zsh_completes(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     program_runs(box, "help --write out");
     g_autofree char *got = ask_shell(box, "zsh", ZSH);
-    assert_string_equal(got, "kilter reproduce \nkilter reproduce hap-fig2 \nkilter plan vgg19 \n"
-                             "kilter plan vgg19 hap-64 \nkilter plan --planner \n"
-                             "kilter plan vgg19 hap-8 --planner dp-ev \n"
-                             "kilter simulate --fidelity analytic");
+    assert_string_equal(
+        got, "kilter reproduce \nkilter reproduce hap-fig2 \nkilter plan vgg19 \n"
+             "kilter plan vgg19 hap-64 \nkilter plan --planner \n"
+             "kilter plan vgg19 hap-8 --planner dp-ev \n"
+             "kilter simulate --fidelity analytic");
 }
 
 /* Manual pages without a warning of man's formatter. */

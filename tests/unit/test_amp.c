@@ -307,8 +307,8 @@ static void test_dominoes(void **state)
         assert_true(GPOINTER_TO_UINT(n) > 8 && GPOINTER_TO_UINT(n) < 72);
 }
 
-/* Where tensors are cut along the sequence, sums of gradients that updates complete may take longer than the whole walk; they begin
- * with it, not before (an assertion of Debug builds). */
+/* Where tensors are cut along the sequence, sums of gradients that updates complete may take longer
+ * than the whole walk; they begin with it, not before (an assertion of Debug builds). */
 static void test_long_sums(void **state)
 {
     (void)state;
