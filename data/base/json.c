@@ -34,6 +34,36 @@ json_t *json_text(const char *text)
     return json_string(valid);
 }
 
+json_t *json_texts(const GPtrArray *texts)
+{
+    json_t *list = json_array();
+    for (guint i = 0; i < texts->len; i++)
+        json_array_append_new(list, json_string(texts->pdata[i]));
+    return list;
+}
+
+json_t *json_integers(const uint32_t *number, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, json_integer(number[i]));
+    return list;
+}
+
+json_t *json_numbers(const double *number, uint32_t n)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(list, json_number(number[i]));
+    return list;
+}
+
+const char *json_word(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 char *json_canonical(json_t *value)
 {
     g_assert(value);

@@ -16,6 +16,14 @@ struct json_t *json_unsigned(uint64_t value);
 /* A string; invalid UTF-8 is replaced. */
 struct json_t *json_text(const char *text);
 
+/* Lists of texts, integers and numbers. */
+struct json_t *json_texts(const GPtrArray *texts);
+struct json_t *json_integers(const uint32_t *number, uint32_t n);
+struct json_t *json_numbers(const double *number, uint32_t n);
+
+/* A member that is a text; without it "". Borrowed from the object. */
+const char *json_word(const struct json_t *object, const char *key);
+
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 

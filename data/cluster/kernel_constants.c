@@ -219,13 +219,6 @@ static bool constants_read(const Yaml *yaml, KernelConstants *constants, GError 
     return true;
 }
 
-bool kernel_constants_parse(const char *file, const char *text, size_t length,
-                            KernelConstants *constants, GError **error)
-{
-    g_autoptr(Yaml) yaml = yaml_parse(file, text, length, &LAWS_SCHEMA, error);
-    return yaml && constants_read(yaml, constants, error);
-}
-
 typedef struct {
     char *path;
     KernelConstants constants;

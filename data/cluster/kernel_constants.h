@@ -183,6 +183,3 @@ static inline double *kernel_constant_at(KernelConstants *constants, const Kerne
 /* Reads data/kernels.yaml, once in a process unless KILTER_PATH changes. KILTER_ERROR_INPUT with
  * file, line, key and what was expected. */
 bool kernel_constants_load(KernelConstants *constants, GError **error);
-/* The same from text; messages call it `file`. */
-bool kernel_constants_parse(const char *file, const char *text, size_t length,
-                            KernelConstants *constants, GError **error);

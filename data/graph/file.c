@@ -1,6 +1,7 @@
 /* Writing graph files. */
 #include "data/graph/file.h"
 
+#include "data/base/json.h"
 #include "data/graph/build.h"
 #include "data/graph/file_parts.h"
 #include "data/graph/file_times.h"
@@ -46,21 +47,14 @@ static void write_attr(json_t *node, const OpAttr *attr)
 
 /* --- writing --- */
 
-static json_t *shape_json(const Tensor *tensor)
-{
-    json_t *shape = json_array();
-    for (uint32_t d = 0; d < tensor->rank; d++)
-        json_array_append_new(shape, json_integer(tensor->dim[d]));
-    return shape;
-}
-
 static json_t *tensor_json(const Tensor *tensor)
 {
     if (tensor->role == ROLE_INPUT)
         return json_pack("{s:s, s:s, s:o}", "input", tensor->name, "dtype",
-                         GRAPH_DTYPE_NAMES[tensor->dtype], "shape", shape_json(tensor));
-    json_t *node =
-        json_pack("{s:s, s:o}", "parameter", tensor->name, "shape", shape_json(tensor));
+                         GRAPH_DTYPE_NAMES[tensor->dtype], "shape",
+                         json_integers(tensor->dim, tensor->rank));
+    json_t *node = json_pack("{s:s, s:o}", "parameter", tensor->name, "shape",
+                             json_integers(tensor->dim, tensor->rank));
     json_t *whole = json_array();
     for (uint32_t d = 0; d < tensor->rank; d++)
         if (tensor->whole >> d & 1u)

@@ -196,12 +196,9 @@ static json_t *splits_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
     for (uint32_t i = 0; i < plan->n_splits; i++) {
         const Split *split = &plan->split[i];
         const uint32_t n = plan_split_devices(plan, split);
-        json_t *count = json_array();
-        for (uint32_t j = 0; j < n; j++)
-            json_array_append_new(count, json_integer(split->count[j]));
-        json_t *object =
-            json_pack("{s: I, s: I, s: o}", "segment", (json_int_t)split->segment,
-                      "units", (json_int_t)split->units, "count", count);
+        json_t *object = json_pack(
+            "{s: I, s: I, s: o}", "segment", (json_int_t)split->segment, "units",
+            (json_int_t)split->units, "count", json_integers(split->count, n));
         if (split->group)
             json_object_set_new(object, "group", json_integer(split->group));
         if (split->kind != SPLIT_POSITIONS)

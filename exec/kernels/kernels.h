@@ -60,6 +60,15 @@ Kernel kernel_of(OpKind kind);
 #define MUON_MOMENTUM 0.95
 #define MUON_EPSILON  1e-7
 
+/* Rows of the last dim: the product of the others. */
+static inline uint64_t kernel_rows(const ExecTensor *tensor)
+{
+    uint64_t rows = 1;
+    for (uint32_t d = 0; d + 1 < tensor->rank; d++)
+        rows *= tensor->dim[d];
+    return rows;
+}
+
 /* The kernels that the op table names. Several kinds may share a kernel, which is then declared
  * again. */
 #define X(id, kernel, name, signature, linear, flops) \

@@ -9,14 +9,6 @@ static uint64_t last_dim(const ExecTensor *tensor)
     return tensor->dim[tensor->rank - 1];
 }
 
-static uint64_t rows_of(const ExecTensor *tensor)
-{
-    uint64_t rows = 1;
-    for (uint32_t d = 0; d + 1 < tensor->rank; d++)
-        rows *= tensor->dim[d];
-    return rows;
-}
-
 /* Mean and 1 / standard deviation of the n numbers of a row. */
 static void row_moments(const double *x, uint64_t n, double *mean, double *inverse)
 {
@@ -37,7 +29,7 @@ void kernel_layer_norm(const KernelCall *call)
     const ExecTensor *x = &call->in[0];
     const double *gamma = plain ? NULL : call->in[1].data,
                  *beta = plain ? NULL : call->in[2].data;
-    const uint64_t n = last_dim(x), rows = rows_of(x);
+    const uint64_t n = last_dim(x), rows = kernel_rows(x);
     for (uint64_t r = 0; r < rows; r++) {
         const double *from = x->data + r * n;
         double *y = call->out[0].data + r * n, mean, inverse;
@@ -54,7 +46,7 @@ void kernel_layer_norm_dx(const KernelCall *call)
 {
     const ExecTensor *x = &call->in[1];
     const double *gamma = call->op->n_in > 2 ? call->in[2].data : NULL;
-    const uint64_t n = last_dim(x), rows = rows_of(x);
+    const uint64_t n = last_dim(x), rows = kernel_rows(x);
     for (uint64_t r = 0; r < rows; r++) {
         const double *dy = call->in[0].data + r * n, *from = x->data + r * n;
         double *dx = call->out[0].data + r * n, mean, inverse, sum = 0, dot = 0;
@@ -77,7 +69,7 @@ void kernel_layer_norm_dx(const KernelCall *call)
 void kernel_layer_norm_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];
-    const uint64_t n = last_dim(x), h = last_dim(dy), rows = rows_of(x);
+    const uint64_t n = last_dim(x), h = last_dim(dy), rows = kernel_rows(x);
     const uint64_t first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
     g_assert(first + h <= n);
     double *dgamma = call->out[0].data, *dbeta = call->out[1].data;
@@ -97,7 +89,7 @@ void kernel_log_softmax(const KernelCall *call)
 {
     g_assert(call->op->n_in == 1);
     const ExecTensor *x = &call->in[0];
-    const uint64_t n = last_dim(x), rows = rows_of(x);
+    const uint64_t n = last_dim(x), rows = kernel_rows(x);
     for (uint64_t r = 0; r < rows; r++) {
         const double *from = x->data + r * n;
         double *y = call->out[0].data + r * n, top = -INFINITY, sum = 0;
@@ -114,7 +106,7 @@ void kernel_log_softmax(const KernelCall *call)
 void kernel_log_softmax_dx(const KernelCall *call)
 {
     const ExecTensor *y = &call->in[1];
-    const uint64_t n = last_dim(y), rows = rows_of(y);
+    const uint64_t n = last_dim(y), rows = kernel_rows(y);
     for (uint64_t r = 0; r < rows; r++) {
         const double *dy = call->in[0].data + r * n, *from = y->data + r * n;
         double *dx = call->out[0].data + r * n, sum = 0;

@@ -11,10 +11,7 @@ typedef struct {
 
 static Rows rows_of(const ExecTensor *x, uint64_t n)
 {
-    Rows rows = {.rows = 1, .width = x->dim[x->rank - 1], .n = n};
-    for (uint32_t d = 0; d + 1 < x->rank; d++)
-        rows.rows *= x->dim[d];
-    return rows;
+    return (Rows){.rows = kernel_rows(x), .width = x->dim[x->rank - 1], .n = n};
 }
 
 /* 1 / sqrt(mean of squares + epsilon). */

@@ -41,20 +41,12 @@ static double unit_of(const OpAttr *attr, const double *score, uint64_t n)
     return attr->normalised ? attr->scale / sum : attr->scale;
 }
 
-static uint64_t tokens_of(const ExecTensor *logit)
-{
-    uint64_t tokens = 1;
-    for (uint32_t d = 0; d + 1 < logit->rank; d++)
-        tokens *= logit->dim[d];
-    return tokens;
-}
-
 /* In: logit[*,E]. Out: weight[*,E], 0 where the expert is not chosen. */
 void kernel_gate_topk(const KernelCall *call)
 {
     const OpAttr *attr = &call->op->attr;
     const uint64_t n = call->in[0].dim[call->in[0].rank - 1],
-                   tokens = tokens_of(&call->in[0]);
+                   tokens = kernel_rows(&call->in[0]);
     g_autofree double *score = g_new(double, n + 1);
     for (uint64_t s = 0; s < tokens; s++) {
         scores_of(attr, call->in[0].data + s * n, n, score);
@@ -72,7 +64,7 @@ void kernel_gate_topk_dx(const KernelCall *call)
 {
     const OpAttr *attr = &call->op->attr;
     const uint64_t n = call->in[1].dim[call->in[1].rank - 1],
-                   tokens = tokens_of(&call->in[1]);
+                   tokens = kernel_rows(&call->in[1]);
     g_autofree double *score = g_new(double, n + 1), *dp = g_new(double, n + 1);
     for (uint64_t s = 0; s < tokens; s++) {
         const double *dw = call->in[0].data + s * n;

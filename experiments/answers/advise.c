@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/units.h"
 #include "data/cluster/change.h"
 #include "data/formats/export/export.h"
@@ -366,10 +367,7 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
         json_object_set_new(answer, "top", json_integer(asked->top));
     if (enough)
         add_target(answer, portfolio, enough, asked);
-    json_t *notes = json_array();
-    for (uint32_t i = 0; i < portfolio->notes->len; i++)
-        json_array_append_new(notes, json_string(portfolio->notes->pdata[i]));
-    json_object_set_new(answer, "notes", notes);
+    json_object_set_new(answer, "notes", json_texts(portfolio->notes));
     if (unpriced)
         json_object_set_new(answer, "unpriced", json_string(unpriced));
     if (asked->plot)

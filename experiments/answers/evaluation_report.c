@@ -112,7 +112,6 @@ static json_t *evaluation_report_stages_json(const Evaluation *evaluation)
  * rates from data sheets are below the peaks. */
 static json_t *warnings_json(const Cluster *cluster)
 {
-    json_t *list = json_array();
     bool own = false;
     for (uint32_t i = 0; i < cluster->n_types; i++)
         own |= !(cluster->type[i].power_w > 0);
@@ -120,9 +119,7 @@ static json_t *warnings_json(const Cluster *cluster)
     if (!warnings)
         warnings = g_ptr_array_new_with_free_func(g_free);
     sheets_gaps(cluster, warnings);
-    for (guint i = 0; i < warnings->len; i++)
-        json_array_append_new(list, json_string(warnings->pdata[i]));
-    return list;
+    return json_texts(warnings);
 }
 
 json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
@@ -186,12 +183,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
                             json_string(certificate_text(plan->certificate)));
     if (evaluation->stopped)
         json_object_set_new(object, "stopped", json_true());
-    if (evaluation->notes) {
-        json_t *notes = json_array();
-        for (uint32_t i = 0; i < evaluation->notes->len; i++)
-            json_array_append_new(notes, json_string(evaluation->notes->pdata[i]));
-        json_object_set_new(object, "notes", notes);
-    }
+    if (evaluation->notes)
+        json_object_set_new(object, "notes", json_texts(evaluation->notes));
     if (verbose)
         json_object_set_new(object, "stage_list",
                             evaluation_report_stages_json(evaluation));

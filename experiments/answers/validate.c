@@ -34,17 +34,15 @@ json_t *validate_json(const Validation *v)
                               group->fastest, "regret", json_number(group->regret),
                               "spearman", json_number(group->spearman)));
     }
-    json_t *left = json_array();
-    for (uint32_t i = 0; i < v->left->len; i++)
-        json_array_append_new(left, json_string(v->left->pdata[i]));
     return json_pack(
         "{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
-        "left_out", left, "plans", (int)a->n, "mape", json_number(a->mape), "p95",
-        json_number(a->p95), "worst", json_number(a->worst), "bias", json_number(a->bias),
-        "pearson", json_number(a->pearson), "spearman", json_number(a->spearman),
-        "regret_mean", json_number(v->mean_regret), "regret_worst",
-        json_number(v->worst_regret), "within_5_percent", json_number(v->within), "rows",
-        validate_rows_json(v), "groups", groups, "version", KILTER_VERSION);
+        "left_out", json_texts(v->left), "plans", (int)a->n, "mape", json_number(a->mape),
+        "p95", json_number(a->p95), "worst", json_number(a->worst), "bias",
+        json_number(a->bias), "pearson", json_number(a->pearson), "spearman",
+        json_number(a->spearman), "regret_mean", json_number(v->mean_regret),
+        "regret_worst", json_number(v->worst_regret), "within_5_percent",
+        json_number(v->within), "rows", validate_rows_json(v), "groups", groups,
+        "version", KILTER_VERSION);
 }
 
 bool validate_draw(const Validation *v, const char *folder, GError **error)

@@ -1,6 +1,7 @@
 /* Intervals and domains of predictions. */
 #include "experiments/calibration/prediction.h"
 
+#include "data/base/json.h"
 #include "data/base/names.h"
 
 #include <math.h>
@@ -121,15 +122,12 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
         prediction_point(plan, plan->planner ? plan->planner : "", report->fidelity,
                          report->runtime, graph, view);
     g_autoptr(GPtrArray) outside = fitted_outside(fitted, &point);
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < outside->len; i++)
-        json_array_append_new(list, json_string(outside->pdata[i]));
     json_object_set_new(object, "interval_50_s",
                         prediction_interval_json(view, 0.5, report->iteration_time_s));
     json_object_set_new(object, "interval_90_s",
                         prediction_interval_json(view, 0.9, report->iteration_time_s));
     json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
-    json_object_set_new(object, "outside", list);
+    json_object_set_new(object, "outside", json_texts(outside));
 }
 
 /* --- which one is faster --- */

@@ -40,14 +40,6 @@ static const char *fit_name(const CalibrationFit *fit)
 
 /* --- report --- */
 
-static json_t *calibrate_triple_json(const double *x, uint32_t n)
-{
-    json_t *list = json_array();
-    for (uint32_t j = 0; j < n; j++)
-        json_array_append_new(list, json_number(x[j]));
-    return list;
-}
-
 /* Seconds per unit as units per second, with the interval; null where the unit costs nothing. */
 static json_t *speed_json(const CalibrationLine *line, uint32_t j)
 {
@@ -61,12 +53,11 @@ static json_t *speed_json(const CalibrationLine *line, uint32_t j)
 static json_t *fit_json(const CalibrationFit *fit)
 {
     const uint32_t k = fit->device ? 3 : 2;
-    json_t *line = json_pack("{s:o, s:o, s:o, s:o, s:o}", "seconds",
-                             calibrate_triple_json(fit->line.x, k), "low",
-                             calibrate_triple_json(fit->line.low, k), "high",
-                             calibrate_triple_json(fit->line.high, k), "rate",
-                             k == 3 ? speed_json(&fit->line, 1) : json_null(),
-                             "bandwidth", speed_json(&fit->line, k - 1));
+    json_t *line = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o}", "seconds", json_numbers(fit->line.x, k), "low",
+        json_numbers(fit->line.low, k), "high", json_numbers(fit->line.high, k), "rate",
+        k == 3 ? speed_json(&fit->line, 1) : json_null(), "bandwidth",
+        speed_json(&fit->line, k - 1));
     return json_pack(
         "{s:s, s:s, s:s*, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
         fit_name(fit), "place", place_name(fit->place), "device", fit->device, "ranks",

@@ -117,7 +117,7 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
                           const GPtrArray *warnings)
 {
     json_t *json = entry_json(name, cluster), *collectives = json_object();
-    json_t *machines = json_object_get(json, "machines"), *said = json_array();
+    json_t *machines = json_object_get(json, "machines");
     json_t *devices = json_array();
     for (uint32_t i = 0; i < cluster->n_types; i++)
         json_array_append_new(devices, type_json(&cluster->type[i]));
@@ -130,15 +130,13 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
                                       json_number(cluster->collective[kind].latency_s),
                                       "bandwidth",
                                       json_number(cluster->collective[kind].bandwidth)));
-    for (guint i = 0; i < warnings->len; i++)
-        json_array_append_new(said, json_string(warnings->pdata[i]));
     g_autofree char *text = cluster_json_text(cluster);
     json_object_set_new(json, "devices", devices);
     json_object_set_new(json, "between", between_json(cluster));
     json_object_set_new(json, "collective_source",
                         json_string(cluster->collective_source));
     json_object_set_new(json, "collectives", collectives);
-    json_object_set_new(json, "warnings", said);
+    json_object_set_new(json, "warnings", json_texts(warnings));
     json_object_set_new(json, "cluster", json_loads(text, 0, NULL));
     return json;
 }

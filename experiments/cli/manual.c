@@ -8,17 +8,12 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/base/version.h"
 #include "data/plan/fidelity.h"
 #include "experiments/cli/describe.h"
 #include "experiments/cli/screen.h"
-
-static const char *manual_text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
 
 /* --- completion scripts --- */
 
@@ -56,7 +51,7 @@ static const char *completion_lists(const json_t *command)
         {"NAME|", "reproduce"},       {"EXPERIMENT", "reproduce"},
         {"FILE.yaml", "reproduce"}};
     for (guint i = 0; i < G_N_ELEMENTS(LIST); i++)
-        if (strstr(manual_text_of(command, "arguments"), LIST[i][0]))
+        if (strstr(json_word(command, "arguments"), LIST[i][0]))
             return LIST[i][1];
     return NULL;
 }
@@ -68,9 +63,9 @@ static char *option_words(const json_t *command)
     size_t i;
     json_t *option;
     json_array_foreach (json_object_get(command, "options"), i, option) {
-        g_string_append_printf(words, " --%s", manual_text_of(option, "name"));
-        if (*manual_text_of(option, "letter"))
-            g_string_append_printf(words, " -%s", manual_text_of(option, "letter"));
+        g_string_append_printf(words, " --%s", json_word(option, "name"));
+        if (*json_word(option, "letter"))
+            g_string_append_printf(words, " -%s", json_word(option, "letter"));
     }
     return g_string_free(words, FALSE);
 }
@@ -112,7 +107,7 @@ static char *completion_bash(const json_t *commands)
     size_t i;
     json_t *command;
     json_array_foreach ((json_t *)commands, i, command)
-        g_string_append_printf(names, " %s", manual_text_of(command, "name"));
+        g_string_append_printf(names, " %s", json_word(command, "name"));
     g_string_append_printf(text,
                            "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$command\" = help "
                            "] && [ \"$COMP_CWORD\" -eq 2 ]; }; then\n"
@@ -123,8 +118,8 @@ static char *completion_bash(const json_t *commands)
     g_string_append(text, "    if [ -z \"$words\" ]; then\n        case $command in\n");
     json_array_foreach ((json_t *)commands, i, command) {
         g_autofree char *options = option_words(command);
-        g_string_append_printf(text, "        %s) words='%s'",
-                               manual_text_of(command, "name"), options);
+        g_string_append_printf(text, "        %s) words='%s'", json_word(command, "name"),
+                               options);
         if (completion_lists(command))
             g_string_append_printf(text,
                                    "; [[ $current == -* ]] || words=$(_kilter_names %s)",
@@ -143,11 +138,10 @@ static char *completion_bash(const json_t *commands)
 /* An option for _arguments: '(-p --planner)'{-p,--planner}'[help]:NAME:action'. */
 static void add_zsh_option(GString *text, const json_t *option)
 {
-    const char *name = manual_text_of(option, "name"),
-               *letter = manual_text_of(option, "letter"),
-               *argument = manual_text_of(option, "argument");
+    const char *name = json_word(option, "name"), *letter = json_word(option, "letter"),
+               *argument = json_word(option, "argument");
     const Values *values = completion_values_of(name);
-    g_auto(GStrv) part = g_strsplit_set(manual_text_of(option, "help"), "[]:", -1);
+    g_auto(GStrv) part = g_strsplit_set(json_word(option, "help"), "[]:", -1);
     g_autofree char *help = g_strjoinv(" ", part);
     g_autofree char *action =
         values && values->list
@@ -175,8 +169,8 @@ static char *completion_zsh(const json_t *commands)
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
-        g_autofree char *line = g_strdup_printf("%s:%s", manual_text_of(command, "name"),
-                                                manual_text_of(command, "help"));
+        g_autofree char *line = g_strdup_printf("%s:%s", json_word(command, "name"),
+                                                json_word(command, "help"));
         g_autofree char *word = g_shell_quote(line);
         g_string_append_printf(text, "        %s\n", word);
     }
@@ -187,7 +181,7 @@ static char *completion_zsh(const json_t *commands)
                     "    case $command in\n");
     json_array_foreach ((json_t *)commands, i, command) {
         g_string_append_printf(text, "    %s)\n        _arguments",
-                               manual_text_of(command, "name"));
+                               json_word(command, "name"));
         json_array_foreach (json_object_get(command, "options"), j, option)
             add_zsh_option(text, option);
         const char *lists = completion_lists(command);
@@ -203,16 +197,15 @@ static char *completion_zsh(const json_t *commands)
 
 static void add_fish_option(GString *text, const char *command, const json_t *option)
 {
-    const char *name = manual_text_of(option, "name"),
-               *letter = manual_text_of(option, "letter");
+    const char *name = json_word(option, "name"), *letter = json_word(option, "letter");
     const Values *values = completion_values_of(name);
-    g_autofree char *help = g_shell_quote(manual_text_of(option, "help"));
+    g_autofree char *help = g_shell_quote(json_word(option, "help"));
     g_string_append_printf(text,
                            "complete -c kilter -n '__fish_seen_subcommand_from %s' -l %s",
                            command, name);
     if (*letter)
         g_string_append_printf(text, " -s %s", letter);
-    if (*manual_text_of(option, "argument"))
+    if (*json_word(option, "argument"))
         g_string_append(text, " -r");
     if (values && values->list)
         g_string_append_printf(text, " -f -a '(__kilter_names %s)'", values->list);
@@ -231,8 +224,8 @@ static char *completion_fish(const json_t *commands)
     size_t i, j;
     json_t *command, *option;
     json_array_foreach ((json_t *)commands, i, command) {
-        const char *name = manual_text_of(command, "name");
-        g_autofree char *help = g_shell_quote(manual_text_of(command, "help"));
+        const char *name = json_word(command, "name");
+        g_autofree char *help = g_shell_quote(json_word(command, "help"));
         g_string_append_printf(
             text, "complete -c kilter -n __fish_use_subcommand -f -a %s -d %s\n", name,
             help);
@@ -328,12 +321,12 @@ static const char EXIT_STATUS[] =
 
 static void add_option(GString *page, const json_t *option)
 {
-    const char *letter = manual_text_of(option, "letter"),
-               *argument = manual_text_of(option, "argument");
+    const char *letter = json_word(option, "letter"),
+               *argument = json_word(option, "argument");
     g_autofree char *term =
         g_strdup_printf("%s%s%s--%s%s%s", *letter ? "-" : "", letter, *letter ? ", " : "",
-                        manual_text_of(option, "name"), *argument ? "=" : "", argument);
-    add_term(page, term, manual_text_of(option, "help"));
+                        json_word(option, "name"), *argument ? "=" : "", argument);
+    add_term(page, term, json_word(option, "help"));
 }
 
 static char *command_page(const Command *command)
@@ -342,12 +335,12 @@ static char *command_page(const Command *command)
     g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
     GString *page = manual_page_new(name, command->help);
     g_autofree char *synopsis = g_strdup_printf("kilter %s [OPTION...] %s", command->name,
-                                                manual_text_of(about, "arguments"));
-    g_autofree char *example = g_strconcat("  ", manual_text_of(about, "example"), NULL);
+                                                json_word(about, "arguments"));
+    g_autofree char *example = g_strconcat("  ", json_word(about, "example"), NULL);
     size_t i;
     json_t *option;
     add_section(page, "SYNOPSIS", synopsis);
-    add_paragraphs(page, "DESCRIPTION", manual_text_of(about, "summary"));
+    add_paragraphs(page, "DESCRIPTION", json_word(about, "summary"));
     g_string_append(page, ".SH OPTIONS\n");
     json_array_foreach (json_object_get(about, "options"), i, option)
         add_option(page, option);

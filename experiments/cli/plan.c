@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/formats/export/export.h"
 #include "data/formats/launch/launch.h"
@@ -46,11 +47,8 @@ static char *spec_with(const char *spec, const Launch *launch, uint32_t gpus)
 
 static json_t *like_json(const char *file, const Launch *launch, const char *spec)
 {
-    json_t *unknown = json_array();
-    for (uint32_t i = 0; i < launch->unknown->len; i++)
-        json_array_append_new(unknown, json_string(launch->unknown->pdata[i]));
     return json_pack("{s:s, s:s, s:s, s:o}", "file", file, "framework", launch->framework,
-                     "model", spec, "unknown", unknown);
+                     "model", spec, "unknown", json_texts(launch->unknown));
 }
 
 /* Reads the launch, sets the strategy of the options and the planner manual on single GPUs, and

@@ -1,6 +1,8 @@
 /* The shards of a plan that are cut unevenly. */
 #include "experiments/explain/shards.h"
 
+#include "data/base/json.h"
+
 #include <string.h>
 
 /* The part of the model that is cut in one way. */
@@ -76,14 +78,12 @@ json_t *explain_shards(const Plan *plan, const Graph *graph)
         const Cut cut = {plan, graph, segment, split, seen};
         const char *first;
         const uint32_t n = count_tensors(&cut, &first);
-        json_t *counts = json_array();
-        for (uint32_t j = 0; j < plan->n_devices; j++)
-            json_array_append_new(counts, json_integer(split->count[j]));
-        json_array_append_new(list, json_pack("{s:i, s:I, s:o, s:b, s:s?, s:i}",
-                                              "segment", (int)split->segment, "units",
-                                              (json_int_t)split->units, "counts", counts,
-                                              "uneven", (int)is_uneven(plan, split),
-                                              "tensor", first, "tensors", (int)n));
+        json_array_append_new(
+            list,
+            json_pack("{s:i, s:I, s:o, s:b, s:s?, s:i}", "segment", (int)split->segment,
+                      "units", (json_int_t)split->units, "counts",
+                      json_integers(split->count, plan->n_devices), "uneven",
+                      (int)is_uneven(plan, split), "tensor", first, "tensors", (int)n));
     }
     return list;
 }

@@ -179,14 +179,6 @@ bool result_identify(Configuration *c, StorePart *cluster, GError **error)
 
 /* --- what the plan is --- */
 
-static json_t *integers(const uint32_t *value, uint32_t n)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(value[i]));
-    return list;
-}
-
 /* Whether some devices get more than others. */
 static bool is_uneven(const uint32_t *count, uint32_t n)
 {
@@ -214,7 +206,7 @@ static json_t *counts_json(const Plan *plan)
         const uint32_t n = devices_of(plan, split);
         if (!is_uneven(split->count, n))
             continue;
-        json_t *cut = integers(split->count, n);
+        json_t *cut = json_integers(split->count, n);
         json_array_insert_new(cut, 0, json_integer(split->units));
         json_array_append_new(list, cut);
     }
@@ -228,10 +220,10 @@ static json_t *stages_json(const Program *program)
     for (uint32_t g = 0; g < program->n_groups; g++) {
         const DeviceGroup *group = &program->group[g];
         json_array_append_new(
-            list,
-            json_pack("{s:i, s:i, s:o}", "dp", (int)group->n_replicas, "tmp",
-                      (int)group->n_devices, "devices",
-                      integers(group->device, group->n_replicas * group->n_devices)));
+            list, json_pack("{s:i, s:i, s:o}", "dp", (int)group->n_replicas, "tmp",
+                            (int)group->n_devices, "devices",
+                            json_integers(group->device,
+                                          group->n_replicas * group->n_devices)));
     }
     return list;
 }

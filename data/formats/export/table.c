@@ -2,6 +2,7 @@
  * JSON. */
 #include <jansson.h>
 
+#include "data/base/json.h"
 #include "data/formats/export/case.h"
 
 /* --- DDP --- */
@@ -101,14 +102,6 @@ bool export_ddp(const ExportCase *c, GArray *files, GError **error)
 
 /* --- JSON --- */
 
-static json_t *numbers_json(const uint32_t *number, uint32_t n)
-{
-    json_t *list = json_array();
-    for (uint32_t k = 0; k < n; k++)
-        json_array_append_new(list, json_integer(number[k]));
-    return list;
-}
-
 static json_t *devices_json(const ExportCase *c)
 {
     json_t *list = json_array();
@@ -160,7 +153,7 @@ static void add_strategy(const ExportCase *c, json_t *root)
     for (uint32_t p = 0; p < c->layout.pp; p++)
         json_array_append_new(
             groups, json_pack("{s:o, s:o}", "devices",
-                              numbers_json(rank + (size_t)p * of_group, of_group),
+                              json_integers(rank + (size_t)p * of_group, of_group),
                               "steps", steps_json(g_ptr_array_index(all, p))));
     json_object_set_new(root, "strategy", strategy_json(c->strategy));
     json_object_set_new(root, "stages", stages);
@@ -199,7 +192,7 @@ static json_t *parameters_json(const ExportCase *c)
                                    (int)instr->group, "form", form_text(instr->to, form));
         if (split) {
             json_object_set_new(object, "units", json_integer(split->units));
-            json_object_set_new(object, "counts", numbers_json(split->count, n));
+            json_object_set_new(object, "counts", json_integers(split->count, n));
             json_object_set_new(object, "torch_chunk",
                                 json_boolean(is_chunk(split->count, n, split->units)));
         }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/measured/measurement.h"
@@ -598,12 +599,6 @@ static double number_at(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* The number of ranks; the file lists one device per process. */
 static double ranks_of(const json_t *config)
 {
@@ -618,8 +613,8 @@ static uint32_t hosts_of(const json_t *config)
     g_autoptr(GHashTable) host = g_hash_table_new(g_str_hash, g_str_equal);
     for (size_t i = 0; i < json_array_size(devices); i++) {
         const json_t *device = json_array_get(devices, i);
-        const char *name = text_at(device, "hostname");
-        name = *name ? name : text_at(device, "host");
+        const char *name = json_word(device, "hostname");
+        name = *name ? name : json_word(device, "host");
         if (!*name)
             return 0;
         g_hash_table_add(host, (char *)name);
@@ -678,7 +673,7 @@ static bool read_root(NcclRun *run, const json_t *root, GError **error)
     run->ranks = (uint32_t)ranks;
     run->hosts = hosts_of(config);
     run->device = g_strdup(
-        text_at(json_array_get(json_object_get(config, "devices"), 0), "device_info"));
+        json_word(json_array_get(json_object_get(config, "devices"), 0), "device_info"));
     return read_results(run, results, error);
 }
 

@@ -1,5 +1,6 @@
 /* Functions of an ONNX file: each call becomes the function's nodes, whose values and nodes get
  * names of their own. */
+#include "data/base/json.h"
 #include "data/formats/onnx/onnx.h"
 
 #include "data/base/error.h"
@@ -22,17 +23,11 @@ typedef struct {
     const json_t *attr, *otherwise;
 } Call;
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* Domain, name and overload of a function, or of the node that calls it. Caller frees. */
 static char *key_of(const json_t *object)
 {
-    return g_strjoin("\n", text_of(object, "domain"), text_of(object, "op"),
-                     text_of(object, "overload"), NULL);
+    return g_strjoin("\n", json_word(object, "domain"), json_word(object, "op"),
+                     json_word(object, "overload"), NULL);
 }
 
 /* The name outside for one inside; "" stays: it is an operand that is left out. */
@@ -79,7 +74,7 @@ static json_t *filled_in(const Call *call, const json_t *attr)
 /* A node as it is outside of the function that it stands in. */
 static json_t *outside_node(const Call *call, const json_t *node)
 {
-    const char *name = text_of(node, "name");
+    const char *name = json_word(node, "name");
     if (!call)
         return json_incref((json_t *)node);
     json_t *copy = json_copy((json_t *)node);
@@ -124,8 +119,8 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
 {
     g_autoptr(GHashTable) value =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    const char *name = text_of(node, "name");
-    const Call call = {.name = *name ? name : text_of(node, "op"),
+    const char *name = json_word(node, "name");
+    const Call call = {.name = *name ? name : json_word(node, "op"),
                        .number = in->calls++,
                        .value = value,
                        .attr = json_object_get(node, "attr"),
@@ -137,7 +132,7 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
         json_decref(copies);
         return refuse(in->error,
                       "%s: function '%s' is called more than %d deep, or a circle",
-                      in->file, text_of(function, "op"), DEEPEST);
+                      in->file, json_word(function, "op"), DEEPEST);
     }
     bind(&call, function, node, copies);
     json_array_foreach (json_object_get(function, "nodes"), i, inner) {
