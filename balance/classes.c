@@ -1,5 +1,6 @@
 /* Classes of equal devices: the rows of the linear program have one entry per class. */
 #include "balance/rows.h"
+#include "data/base/free.h"
 
 typedef struct {
     const ClusterView *view;
@@ -46,8 +47,5 @@ void balance_classes_free(BalanceClasses *classes)
 {
     if (classes == NULL)
         return;
-    g_free(classes->of_device);
-    g_free(classes->device);
-    g_free(classes->count);
-    g_free(classes);
+    free_each(classes->of_device, classes->device, classes->count, classes);
 }

@@ -1,6 +1,8 @@
 /* Cutting planes: a master LP of few rows, to which the rows that its solution breaks are added. */
 #include "balance/cuts.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -104,17 +106,11 @@ static bool master_open(Master *m, const BalanceRows *rows, const double *start,
 static void master_close(Master *m)
 {
     lp_free(m->lp);
-    g_free(m->theta);
-    g_free(m->z);
-    g_free(m->sum);
-    g_free(m->base);
-    g_free(m->value);
+    free_each(m->theta, m->z, m->sum, m->base, m->value);
     g_array_unref(m->points);
     g_array_unref(m->cut);
     g_array_unref(m->limit);
-    g_free(m->unit);
-    g_free(m->index);
-    g_free(m->coefficient);
+    free_each(m->unit, m->index, m->coefficient);
 }
 
 /* --- a round --- */

@@ -2,6 +2,7 @@
 #include "balance/interior.h"
 
 #include "balance/normal.h"
+#include "data/base/free.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,12 +107,7 @@ static Interior *interior_new(const BalanceRows *rows)
 
 static void interior_free(Interior *ip)
 {
-    g_free(ip->merged);
-    g_free(ip->top);
-    g_free(ip->total);
-    g_free(ip->a);
-    g_free(ip->x);
-    g_free(ip);
+    free_each(ip->merged, ip->top, ip->total, ip->a, ip->x, ip);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Interior, interior_free)
 

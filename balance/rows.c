@@ -1,6 +1,8 @@
 /* The rows of the linear program, over classes of equal devices. */
 #include "balance/rows.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -28,17 +30,12 @@ void balance_rows_free(BalanceRows *rows)
 {
     if (rows == NULL)
         return;
-    g_free(rows->count);
-    g_free(rows->idle);
-    g_free(rows->start);
+    free_each(rows->count, rows->idle, rows->start);
     g_array_unref(rows->entry);
     g_array_unref(rows->row);
     g_array_unref(rows->piece);
     g_array_unref(rows->share);
-    g_free(rows->term_piece);
-    g_free(rows->term_share);
-    g_free(rows->flat);
-    g_free(rows);
+    free_each(rows->term_piece, rows->term_share, rows->flat, rows);
 }
 
 static void begin_row(BalanceRows *rows, double base)

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "exec/contraction.h"
 
 /* A matrix for each b: where it lies, and whether its rows and columns are swapped. */
@@ -104,9 +105,7 @@ static void multiply_all(const Blas *blas, const Contraction *c, const ExecShard
         const LoopOrder order = contraction_order(c, c->out, out, GROUP_M, GROUP_N);
         permute(&order, size, out->data, z.data, false);
     }
-    g_free(x.owned);
-    g_free(y.owned);
-    g_free(z.owned);
+    free_each(x.owned, y.owned, z.owned);
 }
 
 bool blas_contract(const Blas *blas, const Graph *graph, OpId id, const ExecShard *in,

@@ -1,6 +1,8 @@
 /* Timing a plan's program over repeats. */
 #include "exec/measure.h"
 
+#include "data/base/free.h"
+
 #include <string.h>
 
 /* One row per repeat. */
@@ -44,10 +46,7 @@ static Samples samples_new(const Program *program, uint32_t repeats)
 
 static void samples_clear(Samples *s)
 {
-    g_free(s->iteration);
-    g_free(s->seconds);
-    g_free(s->stage);
-    g_free(s->first);
+    free_each(s->iteration, s->seconds, s->stage, s->first);
 }
 
 /* Times one run from a common start: the seconds of the slowest rank. */

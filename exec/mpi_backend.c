@@ -14,6 +14,7 @@
 #endif
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/output.h"
 #include "exec/mpi_backend.h"
 
@@ -150,9 +151,7 @@ static void mpi_free(ExecBackend *backend)
 {
     Mpi *mpi = as_mpi(backend);
     g_hash_table_unref(mpi->team);
-    g_free(mpi->buffer[SEND]);
-    g_free(mpi->buffer[RECEIVE]);
-    g_free(mpi);
+    free_each(mpi->buffer[SEND], mpi->buffer[RECEIVE], mpi);
 }
 
 static const ExecBackendOps MPI_OPS = {

@@ -1,4 +1,5 @@
 /* Collectives by MPI, and the communicators of teams. */
+#include "data/base/free.h"
 #include "exec/mpi_backend.h"
 
 #include <limits.h>
@@ -189,9 +190,7 @@ static Blocks blocks_new(const Team *team, const ExecExchange *e, const ExecShar
 
 static void blocks_clear(Blocks *blocks)
 {
-    g_free(blocks->block);
-    g_free(blocks->count);
-    g_free(blocks->begin);
+    free_each(blocks->block, blocks->count, blocks->begin);
 }
 
 /* Copies all blocks between `shard` and the buffer. */

@@ -1,4 +1,5 @@
 /* Replaying a plan's program: loads, instructions, times. */
+#include "data/base/free.h"
 #include "exec/replay_state.h"
 
 #include <string.h>
@@ -100,15 +101,8 @@ void exec_replay_free(ExecReplay *replay)
     }
     if (replay->room)
         replay_rooms_free(replay);
-    g_free(replay->now);
-    g_free(replay->peak);
-    g_free(replay->held);
-    g_free(replay->partial);
-    g_free(replay->added);
-    g_free(replay->moved);
-    g_free(replay->checked);
-    g_free(replay->rest);
-    g_free(replay->seconds);
+    free_each(replay->now, replay->peak, replay->held, replay->partial, replay->added,
+              replay->moved, replay->checked, replay->rest, replay->seconds);
     exec_cuts_free(replay->cuts);
     g_free(replay);
 }

@@ -1,5 +1,6 @@
 /* The memory of a replay that trains: a room for each buffer of the memory model, from the buffer's
  * first value to its last use, and rooms for values that lie apart. */
+#include "data/base/free.h"
 #include "exec/replay_state.h"
 
 static Room *room_at(const ExecReplay *replay, uint32_t i)
@@ -60,10 +61,7 @@ void replay_rooms_free(ExecReplay *replay)
         empty(replay, room_at(replay, i));
     g_array_unref(replay->room);
     plan_buffers_free(replay->buffers);
-    g_free(replay->lies);
-    g_free(replay->filled);
-    g_free(replay->first_leaving);
-    g_free(replay->leaves);
+    free_each(replay->lies, replay->filled, replay->first_leaving, replay->leaves);
 }
 
 bool replay_rooms_hold(const ExecReplay *replay, size_t cell)

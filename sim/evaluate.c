@@ -1,5 +1,6 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
+#include "data/base/free.h"
 #include "sim/flow/memory_timeline.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
@@ -391,14 +392,9 @@ void sim_report_free(SimReport *report)
 {
     if (!report)
         return;
-    g_free(report->busy_s);
-    g_free(report->comm_busy_s);
-    g_free(report->idle_s);
-    g_free(report->hidden_s);
-    g_free(report->memory_bytes);
-    g_free(report->memory_instr);
-    g_free(report->stage);
-    g_free(report->worst_instr);
+    free_each(report->busy_s, report->comm_busy_s, report->idle_s, report->hidden_s,
+              report->memory_bytes, report->memory_instr, report->stage,
+              report->worst_instr);
     sim_timeline_free(report->timeline);
     g_free(report);
 }

@@ -5,6 +5,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 const char **names_of(const void *first, size_t stride, uint32_t n)
 {
@@ -188,8 +189,5 @@ void spec_free(Spec *spec)
         g_free(spec->key[i]);
         g_free(spec->value[i]);
     }
-    g_free(spec->word);
-    g_free(spec->key);
-    g_free(spec->value);
-    g_free(spec);
+    free_each(spec->word, spec->key, spec->value, spec);
 }

@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "data/cluster/derive.h"
 #include "data/cluster/kernel_device.h"
@@ -17,9 +18,7 @@
 
 void device_type_clear(DeviceType *type)
 {
-    g_free(type->name);
-    g_free(type->source);
-    g_free(type->op);
+    free_each(type->name, type->source, type->op);
     kernel_device_free(type->kernels);
 }
 
@@ -35,16 +34,11 @@ void cluster_free(Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         machine_clear(&cluster->machine[i]);
     for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        g_free(cluster->region_link[i].from);
-        g_free(cluster->region_link[i].to);
-        g_free(cluster->region_link[i].source);
+        free_each(cluster->region_link[i].from, cluster->region_link[i].to,
+                  cluster->region_link[i].source);
     }
-    g_free(cluster->region_link);
-    g_free(cluster->type);
-    g_free(cluster->machine);
-    g_free(cluster->name);
-    g_free(cluster->description);
-    g_free(cluster->collective_source);
+    free_each(cluster->region_link, cluster->type, cluster->machine, cluster->name,
+              cluster->description, cluster->collective_source);
     network_spec_free(cluster->network);
     tuning_free(cluster->tuning);
     fitted_free(cluster->fitted);
@@ -479,11 +473,7 @@ void cluster_view_free(ClusterView *view)
         g_free((char *)view->device[i].name);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         g_free(view->pieces[kind].piece);
-    g_free(view->device);
-    g_free(view->site);
-    g_free(view->between);
-    g_free(view->toll);
-    g_free(view->cable);
+    free_each(view->device, view->site, view->between, view->toll, view->cable);
     cluster_free(view->owned);
     g_free(view);
 }

@@ -1,6 +1,7 @@
 /* Intervals of predictions. */
 #include "data/cluster/fitted.h"
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/base/units.h"
 
 #include <math.h>
@@ -29,11 +30,7 @@ void fitted_free(Fitted *fitted)
         return;
     for (uint32_t i = 0; i < fitted->n_errors; i++)
         g_free(fitted->error[i].types);
-    g_free(fitted->error);
-    g_free(fitted->fidelity);
-    g_free(fitted->planner);
-    g_free(fitted->software);
-    g_free(fitted);
+    free_each(fitted->error, fitted->fidelity, fitted->planner, fitted->software, fitted);
 }
 
 /* --- outside --- */

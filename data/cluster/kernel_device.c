@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 
 static const struct {
@@ -162,7 +163,5 @@ void kernel_device_free(KernelDevice *device)
 {
     if (!device)
         return;
-    g_free(device->name);
-    g_free(device->missing);
-    g_free(device);
+    free_each(device->name, device->missing, device);
 }

@@ -1,15 +1,12 @@
 /* Machines of GPUs of one type, or of unlike ones. */
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/cluster/cluster.h"
 
 void machine_clear(Machine *machine)
 {
-    g_free(machine->name);
-    g_free(machine->source);
-    g_free(machine->peers);
-    g_free(machine->part);
-    g_free(machine->domain);
-    g_free(machine->region);
+    free_each(machine->name, machine->source, machine->peers, machine->part,
+              machine->domain, machine->region);
 }
 
 void machine_set_parts(Machine *machine, uint32_t n, const MachinePart *part)

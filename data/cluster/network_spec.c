@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
 
@@ -214,10 +215,7 @@ void network_spec_free(NetworkSpec *spec)
         g_free(spec->explicit_link[i].from);
         g_free(spec->explicit_link[i].to);
     }
-    g_free(spec->node);
-    g_free(spec->explicit_link);
-    g_free(spec->source);
-    g_free(spec);
+    free_each(spec->node, spec->explicit_link, spec->source, spec);
 }
 
 uint32_t network_groups(const NetworkSpec *spec, uint32_t n_machines)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/cluster/topology.h"
 
 #define NONE UINT32_MAX
@@ -77,12 +78,8 @@ void routes_free(Routes *routes)
         return;
     for (uint32_t i = 0; i < routes->topology->n_nodes; i++)
         g_free(routes->distance[i]);
-    g_free(routes->distance);
-    g_free(routes->up);
-    g_free(routes->depth);
-    g_free(routes->queue);
-    g_free(routes->local);
-    g_free(routes);
+    free_each(routes->distance, routes->up, routes->depth, routes->queue, routes->local,
+              routes);
 }
 
 static const uint16_t *distances_to(Routes *routes, uint32_t target)

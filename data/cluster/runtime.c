@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/members.h"
@@ -77,10 +78,7 @@ void runtime_free(Runtime *runtime)
 {
     if (!runtime)
         return;
-    g_free(runtime->name);
-    g_free(runtime->description);
-    g_free(runtime->source);
-    g_free(runtime);
+    free_each(runtime->name, runtime->description, runtime->source, runtime);
 }
 
 /* Closes the file. */

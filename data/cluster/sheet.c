@@ -5,6 +5,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/yaml.h"
 
@@ -21,9 +22,7 @@ const char *sheet_format_name(SheetFormat format)
 
 void device_sheet_clear(DeviceSheet *device)
 {
-    g_free(device->name);
-    g_free(device->description);
-    g_free(device->source);
+    free_each(device->name, device->description, device->source);
     g_strfreev(device->alias);
     g_strfreev(device->product);
     g_strfreev(device->pci);
@@ -44,18 +43,14 @@ void sheets_free(Sheets *sheets)
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         device_sheet_clear(&sheets->device[i]);
     for (uint32_t i = 0; i < sheets->n_links; i++) {
-        g_free(sheets->link[i].name);
-        g_free(sheets->link[i].source);
-        g_free(sheets->link[i].share_source);
+        free_each(sheets->link[i].name, sheets->link[i].source,
+                  sheets->link[i].share_source);
     }
     g_free(sheets->device);
     g_strfreev(sheets->file);
     yaml_close(sheets->shares);
-    g_free(sheets->link);
-    g_free(sheets->nvlink.row);
-    g_free(sheets->xgmi.row);
-    g_free(sheets->pcie.row);
-    g_free(sheets);
+    free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row, sheets->pcie.row,
+              sheets);
 }
 
 bool device_sheet_is_called(const DeviceSheet *device, const char *name)

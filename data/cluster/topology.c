@@ -5,6 +5,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/cluster/network_spec.h"
 
 /* --- nodes and cables --- */
@@ -508,12 +509,6 @@ void topology_free(Topology *topology)
         g_free(topology->node[i].name);
     g_free(topology->source);
     tuning_free(topology->tuning);
-    g_free(topology->node);
-    g_free(topology->link);
-    g_free(topology->device);
-    g_free(topology->machine);
-    g_free(topology->order);
-    g_free(topology->first_link);
-    g_free(topology->out);
-    g_free(topology);
+    free_each(topology->node, topology->link, topology->device, topology->machine,
+              topology->order, topology->first_link, topology->out, topology);
 }

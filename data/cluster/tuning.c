@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/cluster_json.h"
@@ -250,9 +251,7 @@ void tuning_free(Tuning *tuning)
 {
     if (!tuning)
         return;
-    g_free(tuning->rule);
-    g_free(tuning->source);
-    g_free(tuning);
+    free_each(tuning->rule, tuning->source, tuning);
 }
 
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,

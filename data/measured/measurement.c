@@ -6,6 +6,7 @@
 #include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/formats/format.h"
@@ -31,10 +32,7 @@ GArray *measurements_new(void)
 static void clear_table(void *table)
 {
     MeasuredTable *t = table;
-    g_free(t->file);
-    g_free(t->device);
-    g_free(t->test);
-    g_free(t->reason);
+    free_each(t->file, t->device, t->test, t->reason);
 }
 
 GArray *measured_tables_new(void)

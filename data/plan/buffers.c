@@ -5,6 +5,8 @@
  * contribution to a sum over the batch uses the sum's buffer. */
 #include "data/plan/buffers.h"
 
+#include "data/base/free.h"
+
 #include <string.h>
 
 #define NO_BUFFER UINT32_MAX
@@ -437,12 +439,7 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     drop_made_weights(&l, buffers);
     buffers->made = l.made;
     buffers->end = l.end;
-    g_free(l.again);
-    g_free(l.drained);
-    g_free(l.load_end);
-    g_free(l.buffer);
-    g_free(l.kept_end);
-    g_free(l.kept);
+    free_each(l.again, l.drained, l.load_end, l.buffer, l.kept_end, l.kept);
     g_array_unref(l.buffers);
     g_free(l.use);
     return buffers;
@@ -452,9 +449,5 @@ void plan_buffers_free(PlanBuffers *buffers)
 {
     if (!buffers)
         return;
-    g_free(buffers->buffer);
-    g_free(buffers->use);
-    g_free(buffers->made);
-    g_free(buffers->end);
-    g_free(buffers);
+    free_each(buffers->buffer, buffers->use, buffers->made, buffers->end, buffers);
 }

@@ -2,6 +2,8 @@
  * so do layers and stages. */
 #include "data/plan/fold.h"
 
+#include "data/base/free.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,9 +171,7 @@ static FoldChain fold_chain_new(uint32_t n)
 
 static void fold_chain_clear(FoldChain *chain)
 {
-    g_free(chain->hash);
-    g_free(chain->last);
-    g_free(chain->before);
+    free_each(chain->hash, chain->last, chain->before);
 }
 
 static void fold_open(Fold *f)

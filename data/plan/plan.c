@@ -1,6 +1,7 @@
 /* Plans, and the segments whose ratios cut their tensors. */
 #include "data/plan/plan.h"
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/plan/fidelity.h"
 
 #include <math.h>
@@ -17,28 +18,16 @@ void plan_free(Plan *plan)
 {
     if (!plan)
         return;
-    g_free(plan->model);
-    g_free(plan->content);
-    g_free(plan->cluster);
-    g_free(plan->cluster_text);
-    g_free(plan->planner);
-    g_free(plan->maker);
-    g_free(plan->version);
-    g_free(plan->target);
-    g_free(plan->options);
-    g_free(plan->revision);
-    g_free(plan->exports);
-    g_free(plan->any_why);
+    free_each(plan->model, plan->content, plan->cluster, plan->cluster_text,
+              plan->planner, plan->maker, plan->version, plan->target, plan->options,
+              plan->revision, plan->exports, plan->any_why);
     program_free(plan->program);
     g_free(plan->ratio);
     g_free(plan->segment);
     for (uint32_t i = 0; i < plan->n_splits; i++)
         g_free(plan->split[i].count);
-    g_free(plan->split);
-    g_free(plan->memory_bytes);
-    g_free(plan->runtime);
-    g_free(plan->misfit);
-    g_free(plan->bound_over);
+    free_each(plan->split, plan->memory_bytes, plan->runtime, plan->misfit,
+              plan->bound_over);
     g_clear_pointer(&plan->bounds, g_array_unref);
     g_free(plan);
 }

@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 #include <string.h>
 
@@ -157,9 +158,7 @@ void batch_forms_free(BatchForms *batch)
 {
     if (!batch)
         return;
-    g_free(batch->form);
-    g_free(batch->loop);
-    g_free(batch);
+    free_each(batch->form, batch->loop, batch);
 }
 
 /* --- instances --- */

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/store/database.h"
 
 enum {
@@ -270,18 +271,9 @@ void store_close(Store *store)
     g_ptr_array_unref(store->made);
     g_hash_table_unref(store->part);
     g_hash_table_unref(store->axis);
-    g_free(store->last_axes);
-    g_free(store->command);
-    g_free(store->revision);
-    g_free(store->started);
-    g_free(store->host);
-    g_free(store->process);
-    g_free(store->fault);
-    g_free(store->lock);
-    g_free(store->locked);
-    g_free(store->note);
-    g_free(store->file);
-    g_free(store);
+    free_each(store->last_axes, store->command, store->revision, store->started,
+              store->host, store->process, store->fault, store->lock, store->locked,
+              store->note, store->file, store);
 }
 
 bool store_keep(Store *store, GError **error)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/version.h"
 #include "data/store/database.h"
 
@@ -15,9 +16,7 @@ bool store_begin_run(Store *store, const char *command, const char *revision,
         return kilter_fail(error, KILTER_ERROR_FAILED, "%s: opened for reading only",
                            store->file);
     g_autoptr(GDateTime) now = g_date_time_new_now_utc();
-    g_free(store->command);
-    g_free(store->revision);
-    g_free(store->started);
+    free_each(store->command, store->revision, store->started);
     store->command = g_strdup(command);
     store->revision = g_strdup(revision);
     store->started = g_date_time_format(now, "%Y-%m-%dT%H:%M:%SZ");

@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/strategy/strategy.h"
 
 /* The numbers of a list, which has been checked; NULL: none. The caller frees them. */
@@ -434,12 +435,7 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
 
 void strategy_layout_clear(StrategyLayout *layout)
 {
-    g_free(layout->first);
-    g_free(layout->device);
-    g_free(layout->share);
-    g_free(layout->recompute);
-    g_free(layout->sequence);
-    g_free(layout->stage_tp);
-    g_free(layout->stage_dp);
+    free_each(layout->first, layout->device, layout->share, layout->recompute,
+              layout->sequence, layout->stage_tp, layout->stage_dp);
     *layout = (StrategyLayout){0};
 }

@@ -1,6 +1,7 @@
 /* Strategies whose replicas are pipelines with unlike stages: each is laid out on its own. */
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/plan/plan.h"
 #include "data/strategy/strategy.h"
 
@@ -18,10 +19,7 @@ typedef struct {
 static void pipelines_clear(Pipelines *p)
 {
     g_strfreev(p->layers);
-    g_free(p->stages);
-    g_free(p->microbatches);
-    g_free(p->first);
-    g_free(p->device);
+    free_each(p->stages, p->microbatches, p->first, p->device);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Pipelines, pipelines_clear)
 

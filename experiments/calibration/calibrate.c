@@ -1,4 +1,5 @@
 /* Fitting a cluster's costs to measurements. */
+#include "data/base/free.h"
 #include "experiments/calibration/calibrate_work.h"
 
 #include <math.h>
@@ -21,10 +22,7 @@ typedef struct {
 
 static void rows_clear(Rows *rows)
 {
-    g_free(rows->index);
-    g_free(rows->a);
-    g_free(rows->y);
-    g_free(rows->bytes);
+    free_each(rows->index, rows->a, rows->y, rows->bytes);
 }
 
 static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
@@ -387,8 +385,6 @@ void calibration_free(Calibration *calibration)
     if (!calibration)
         return;
     cluster_free(calibration->cluster);
-    g_free(calibration->fit);
-    g_free(calibration->predicted_s);
-    g_free(calibration->placing);
-    g_free(calibration);
+    free_each(calibration->fit, calibration->predicted_s, calibration->placing,
+              calibration);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/cluster/change.h"
 
 const char *trial_split_name(TrialSplit split)
@@ -15,12 +16,8 @@ const char *trial_split_name(TrialSplit split)
 
 void trial_clear(Trial *trial)
 {
-    g_free(trial->name);
-    g_free(trial->group);
-    g_free(trial->contest);
-    g_free(trial->model);
-    g_free(trial->planner);
-    g_free(trial->options);
+    free_each(trial->name, trial->group, trial->contest, trial->model, trial->planner,
+              trial->options);
     cluster_free(trial->cluster);
     g_free(trial->start);
     *trial = (Trial){0};

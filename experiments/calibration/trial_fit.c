@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 
 /* --- the problem that is solved --- */
@@ -612,10 +613,7 @@ static bool try_all(TrialProblem *problem, TrialFit *fit, GError **error)
 
 void trial_fit_clear(TrialFit *fit)
 {
-    g_free(fit->costs.cost);
-    g_free(fit->predicted_s);
-    g_free(fit->held_out_s);
-    g_free(fit->covariance);
+    free_each(fit->costs.cost, fit->predicted_s, fit->held_out_s, fit->covariance);
     *fit = (TrialFit){0};
 }
 

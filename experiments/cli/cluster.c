@@ -1,6 +1,7 @@
 /* kilter cluster. */
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/output.h"
 #include "data/base/text.h"
@@ -20,10 +21,7 @@ typedef struct {
 
 static void how_clear(How *how)
 {
-    g_free(how->gpu);
-    g_free(how->nic);
-    g_free(how->name);
-    g_free(how->output);
+    free_each(how->gpu, how->nic, how->name, how->output);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
 
@@ -165,10 +163,7 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     static const char *const FORMAT[] = {[MACHINE_FILE_NCCL] = "nccl_topo",
                                          [MACHINE_FILE_NVIDIA_SMI] = "nvidia_smi_topo",
                                          [MACHINE_FILE_ROCM_SMI] = "rocm_smi_topo"};
-    json_t *warnings = json_array();
     g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
-    for (guint i = 0; i < machine->warning->len; i++)
-        json_array_append_new(warnings, json_string(machine->warning->pdata[i]));
     json_t *json = json_object();
     const double net = import->nic ? (import->nics ? import->nics : machine->nics) *
                                          import->nic->bandwidth
@@ -197,7 +192,7 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
         json_object_set_new(json, "gpu_pairs", json_string(machine->gpu_pairs));
         json_object_set_new(json, "gpu_nic", json_string(machine->gpu_nic));
     }
-    json_object_set_new(json, "warnings", warnings);
+    json_object_set_new(json, "warnings", json_texts(machine->warning));
     return json;
 }
 

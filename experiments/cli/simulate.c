@@ -1,5 +1,6 @@
 /* kilter simulate. */
 
+#include "data/base/free.h"
 #include "data/base/output.h"
 #include "data/formats/format.h"
 #include "data/formats/trace/perfetto.h"
@@ -32,9 +33,7 @@ static void side_clear(Side *side)
         evaluation_clear(&side->plan[i]);
         g_free(side->place[i]);
     }
-    g_free(side->plan);
-    g_free(side->place);
-    g_free(side->time);
+    free_each(side->plan, side->place, side->time);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Side, side_clear)
 

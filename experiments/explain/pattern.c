@@ -1,6 +1,8 @@
 /* Which known pattern an op with a weight follows; see explain.h. */
 #include "experiments/explain/pattern.h"
 
+#include "data/base/free.h"
+
 #include <string.h>
 
 static bool has_loop(const OpSpace *space, const Graph *graph, TensorId tensor,
@@ -169,12 +171,6 @@ void pattern_forms_free(PatternForms *forms)
 {
     if (!forms)
         return;
-    g_free(forms->compute);
-    g_free(forms->rest);
-    g_free(forms->made);
-    g_free(forms->moment);
-    g_free(forms->used);
-    g_free(forms->held);
-    g_free(forms->divided);
-    g_free(forms);
+    free_each(forms->compute, forms->rest, forms->made, forms->moment, forms->used,
+              forms->held, forms->divided, forms);
 }

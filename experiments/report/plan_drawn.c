@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/units.h"
 #include "experiments/report/plan_facts.h"
@@ -607,7 +608,5 @@ void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimRepor
     json_object_set_new(answer, "links", drawn_links(&d));
     for (uint32_t l = 0; l < timeline->n_lanes; l++)
         g_free(d.span[l]);
-    g_free(d.span);
-    g_free(d.n_spans);
-    g_free(d.stage);
+    free_each(d.span, d.n_spans, d.stage);
 }

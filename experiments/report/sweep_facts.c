@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/units.h"
 #include "experiments/sweep/frame.h"
@@ -571,15 +572,13 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
 /* Values to pick in the table of all rows: of the settings and the planners. */
 static void sweep_rows(const Sweep *s, json_t *facts)
 {
-    json_t *rows = json_array(), *planners = json_array();
+    json_t *rows = json_array();
     for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
         json_array_append_new(rows, sweep_row(s, i));
-    for (guint e = 0; e < s->by.label->len; e++)
-        json_array_append_new(planners, json_string(s->by.label->pdata[e]));
     json_object_set_new(facts, "rows", rows);
     json_object_set_new(facts, "rows_left",
                         json_integer(s->n > MOST_ROWS ? s->n - MOST_ROWS : 0));
-    json_object_set_new(facts, "picks", planners);
+    json_object_set_new(facts, "picks", json_texts(s->by.label));
 }
 
 /* --- the whole --- */
@@ -642,10 +641,7 @@ static void sweep_clear(Sweep *s)
     g_array_unref(s->axis);
     axis_clear(&s->by);
     frame_free(s->frame);
-    g_free(s->setting);
-    g_free(s->time_s);
-    g_free(s->regret);
-    g_free(s->best_s);
+    free_each(s->setting, s->time_s, s->regret, s->best_s);
 }
 
 json_t *sweep_facts(Store *store, const char *experiment, GError **error)

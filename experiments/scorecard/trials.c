@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/plan/fidelity.h"
@@ -39,9 +40,7 @@ void trials_free(TrialSet *set)
 {
     if (!set)
         return;
-    g_free(set->name);
-    g_free(set->description);
-    g_free(set->further);
+    free_each(set->name, set->description, set->further);
     g_array_unref(set->trial);
     g_hash_table_unref(set->unable);
     g_free(set);

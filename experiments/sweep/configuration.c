@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
@@ -143,10 +144,7 @@ void configuration_free(Configuration *c)
     question_free(c->opened);
     cluster_view_free(c->view);
     if (c->own) {
-        g_free(c->own->model);
-        g_free(c->own->canonical_model);
-        g_free(c->own->cluster_name);
-        g_free(c->own);
+        free_each(c->own->model, c->own->canonical_model, c->own->cluster_name, c->own);
     }
     g_free(c->axes);
     store_question_clear(&c->question);

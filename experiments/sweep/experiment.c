@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "experiments/sweep/grid.h"
 #include "experiments/sweep/result.h"
@@ -23,9 +24,7 @@ void experiment_free(Experiment *experiment)
 {
     if (!experiment)
         return;
-    g_free(experiment->name);
-    g_free(experiment->description);
-    g_free(experiment->figure);
+    free_each(experiment->name, experiment->description, experiment->figure);
     g_hash_table_unref(experiment->asked);
     g_hash_table_unref(experiment->words);
     g_ptr_array_unref(experiment->configurations);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/cluster/change.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
@@ -25,9 +26,7 @@ void grid_clear(Grid *grid)
     for (uint32_t i = 0; i < G_N_ELEMENTS(list); i++)
         if (list[i])
             g_array_unref(list[i]);
-    g_free(grid->granularity);
-    g_free(grid->fidelity);
-    g_free(grid->seed);
+    free_each(grid->granularity, grid->fidelity, grid->seed);
 }
 
 static bool fail_at(const ExperimentFile *file, uint32_t axis, uint32_t index,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/heap.h"
 #include "data/base/units.h"
 
@@ -52,11 +53,7 @@ void sim_queue_clear(SimQueue *queue)
     free_chunks(queue->places.first);
     free_chunks(queue->now);
     free_chunks(queue->free_chunk);
-    g_free(queue->month);
-    g_free(queue->heap);
-    g_free(queue->sorted);
-    g_free(queue->scratch);
-    g_free(queue->day);
+    free_each(queue->month, queue->heap, queue->sorted, queue->scratch, queue->day);
 }
 
 /* --- chunks --- */

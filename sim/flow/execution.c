@@ -3,6 +3,7 @@
  * send and a receive. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "data/formats/trace/trace.h"
 #include "sim/flow/execution.h"
 #include "sim/flow/flow.h"
@@ -363,9 +364,7 @@ static void maker_clear(Maker *maker)
 {
     for (uint32_t i = 0; i < maker->flow->tasks->n_tasks; i++)
         g_array_unref(maker->made[i]);
-    g_free(maker->made);
-    g_free(maker->first_before);
-    g_free(maker->before);
+    free_each(maker->made, maker->first_before, maker->before);
     g_hash_table_unref(maker->group);
     g_ptr_array_unref(maker->group_ranks);
     sim_transport_free(maker->transport);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "sim/flow/execution_state.h"
 
@@ -38,9 +39,7 @@ static void meeting_free(void *meeting)
 static void group_free(void *group)
 {
     ExecutionGroup *own = group;
-    g_free(own->rank);
-    g_free(own->place);
-    g_free(own->n_met);
+    free_each(own->rank, own->place, own->n_met);
     g_ptr_array_unref(own->meeting);
     g_free(own);
 }

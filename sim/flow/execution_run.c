@@ -2,6 +2,7 @@
  * compute one node at a time, communication shares links. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/flow/execution_state.h"
 
 /* Messages from one rank to another with one tag. */
@@ -198,10 +199,7 @@ static void init_rank(ExecutionRank *rank, const Trace *trace)
 
 static void free_rank(ExecutionRank *rank)
 {
-    g_free(rank->waiting);
-    g_free(rank->first_next);
-    g_free(rank->next);
-    g_free(rank->start_s);
+    free_each(rank->waiting, rank->first_next, rank->next, rank->start_s);
     g_queue_clear(&rank->ready);
 }
 
@@ -301,7 +299,5 @@ void sim_execution_report_free(SimExecutionReport *report)
 {
     if (!report)
         return;
-    g_free(report->compute_s);
-    g_free(report->comm_s);
-    g_free(report);
+    free_each(report->compute_s, report->comm_s, report);
 }

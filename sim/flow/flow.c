@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "sim/flow/memory_timeline.h"
 #include "sim/flow/ready.h"
@@ -238,10 +239,7 @@ void sim_flow_close(SimFlowRun *run)
     if (!run)
         return;
     sim_transport_free(run->transport);
-    g_free(run->duration_s);
-    g_free(run->waiting);
-    g_free(run->lane);
-    g_free(run->lost_s);
+    free_each(run->duration_s, run->waiting, run->lane, run->lost_s);
     sim_ready_free(run->ready);
     g_free(run);
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/tasks/buffers.h"
 
 /* When an instruction runs on a lane. */
@@ -258,8 +259,5 @@ void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
         timeline->memory[l] = lane_steps(&r);
         g_free(r.place);
     }
-    g_free(r.maker);
-    g_free(r.when);
-    g_free(r.first_span);
-    g_free(r.span);
+    free_each(r.maker, r.when, r.first_span, r.span);
 }

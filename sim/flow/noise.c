@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "sim/event/random.h"
 
@@ -163,7 +164,5 @@ void sim_noise_free(SimNoise *noise)
     if (!noise)
         return;
     g_array_free(noise->stragglers, true);
-    g_free(noise->device_name);
-    g_free(noise->instr_name);
-    g_free(noise);
+    free_each(noise->device_name, noise->instr_name, noise);
 }

@@ -1,6 +1,8 @@
 /* Timelines: spans, busy times, the critical path. */
 #include "sim/flow/timeline.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,13 +36,8 @@ void sim_timeline_free(SimTimeline *timeline)
         g_free(timeline->link[i].name);
     for (uint32_t t = 0; t < timeline->n_teams; t++)
         g_free(timeline->team[t].lane);
-    g_free(timeline->team);
-    g_free(timeline->memory);
-    g_free(timeline->link);
-    g_free(timeline->lane);
-    g_free(timeline->span);
-    g_free(timeline->bucket);
-    g_free(timeline);
+    free_each(timeline->team, timeline->memory, timeline->link, timeline->lane,
+              timeline->span, timeline->bucket, timeline);
 }
 
 const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,

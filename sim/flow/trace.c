@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "data/base/free.h"
 #include "data/formats/trace/perfetto.h"
 #include "data/program/batch.h"
 #include "sim/flow/timeline.h"
@@ -541,11 +542,7 @@ GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *progr
             add_memory(&trace, j);
     add_spans(&trace);
     add_arrows(&trace);
-    g_free(trace.shown);
-    g_free(trace.first);
-    g_free(trace.alike);
-    g_free(trace.n_shown);
-    g_free(trace.run);
+    free_each(trace.shown, trace.first, trace.alike, trace.n_shown, trace.run);
     g_array_unref(trace.arrow);
     g_array_unref(trace.end);
     if (packets)

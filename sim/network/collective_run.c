@@ -1,6 +1,7 @@
 /* One collective alone on the network. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/event/random.h"
 #include "sim/network/collective_run.h"
 #include "sim/network/measured.h"
@@ -225,8 +226,5 @@ void sim_collective_run_free(SimCollectiveRun *report)
         return;
     for (uint32_t i = 0; i < report->n_links; i++)
         g_free(report->link[i].name);
-    g_free(report->link);
-    g_free(report->arrival_s);
-    g_free(report->end_s);
-    g_free(report);
+    free_each(report->link, report->arrival_s, report->end_s, report);
 }

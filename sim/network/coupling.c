@@ -1,6 +1,7 @@
 /* The coupling of links: which flows of a link are bound to which bottleneck, kept as rows by link,
  * columns by bottleneck, and a hash of the pairs. */
 
+#include "data/base/free.h"
 #include "sim/network/fairness.h"
 
 enum {
@@ -26,10 +27,7 @@ void coupling_clear(Coupling *coupling, uint32_t n_links)
     }
     for (uint32_t i = 0; i < coupling->n_pairs; i++)
         g_free(coupling->pair[i].member);
-    g_free(coupling->row);
-    g_free(coupling->column);
-    g_free(coupling->pair);
-    g_free(coupling->slot);
+    free_each(coupling->row, coupling->column, coupling->pair, coupling->slot);
     g_array_unref(coupling->free_pairs);
 }
 

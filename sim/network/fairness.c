@@ -1,6 +1,8 @@
 /* Flows that share links: how they start and end, and queries about them. */
 #include "sim/network/fairness.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 
 void share_init(SimShare *share, const Topology *topology)
@@ -34,16 +36,9 @@ void share_clear(SimShare *share)
     for (uint32_t i = 0; i < share->n_flows; i++)
         share_release(share, i);
     coupling_clear(&share->coupling, share->n_links);
-    g_free(share->link);
-    g_free(share->cap);
-    g_free(share->clock);
-    g_free(share->flow);
-    g_free(share->rest);
-    g_free(share->levels.at);
-    g_free(share->ends.at);
-    g_free(share->level_place);
-    g_free(share->end_place);
-    g_free(share->tag_place);
+    free_each(share->link, share->cap, share->clock, share->flow, share->rest,
+              share->levels.at, share->ends.at, share->level_place, share->end_place,
+              share->tag_place);
     g_array_unref(share->seeds);
     g_array_unref(share->flows_alone);
     g_array_unref(share->touched);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/network/fairness.h"
 
 enum { OPEN_BATCHES = 8 };
@@ -77,10 +78,7 @@ void sim_network_free(SimNetwork *network)
     g_array_unref(network->due);
     g_array_unref(network->emptied);
     g_array_unref(network->finished);
-    g_free(network->bytes);
-    g_free(network->busy_s);
-    g_free(network->busy_since_s);
-    g_free(network);
+    free_each(network->bytes, network->busy_s, network->busy_since_s, network);
 }
 
 SimEngine *sim_network_engine(const SimNetwork *network)

@@ -4,6 +4,7 @@
 
 #include "synth/joint/menu.h"
 
+#include "data/base/free.h"
 #include "data/cluster/price.h"
 
 /* Costs of a group: each is one more choice at every layer of the search. */
@@ -18,9 +19,7 @@ static void free_inside(void *data)
 {
     JointInside *inside = data;
     program_free(inside->program);
-    g_free(inside->ratio);
-    g_free(inside->view_ratio);
-    g_free(inside);
+    free_each(inside->ratio, inside->view_ratio, inside);
 }
 
 JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
@@ -502,11 +501,5 @@ void synth_joint_problem_free(JointProblem *p)
         g_free(p->group[g].entry);
         g_free(p->group[g].use);
     }
-    g_free(p->group);
-    g_free(p->units);
-    g_free(p->sent);
-    g_free(p->border);
-    g_free(p->returned);
-    g_free(p->least_s);
-    g_free(p);
+    free_each(p->group, p->units, p->sent, p->border, p->returned, p->least_s, p);
 }

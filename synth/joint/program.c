@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/joint/menu.h"
 #include "synth/spmd/spmd.h"
 
@@ -158,11 +159,7 @@ typedef struct {
 static void written_clear(Written *w)
 {
     g_clear_pointer(&w->inner, program_free);
-    g_free(w->depth);
-    g_free(w->recompute);
-    g_free(w->stage);
-    g_free(w->group);
-    g_free(w->divides);
+    free_each(w->depth, w->recompute, w->stage, w->group, w->divides);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Written, written_clear)
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/feedback.h"
 #include "synth/tag/rows.h"
 
@@ -168,15 +169,11 @@ void net_case_free(NetCase *c)
     if (!c)
         return;
     tag_bound_free(c->rows);
-    g_free(c->time_s);
-    g_free(c->parameters);
-    g_free(c->bytes);
+    free_each(c->time_s, c->parameters, c->bytes);
     g_array_unref(c->from);
     g_array_unref(c->to);
     g_array_unref(c->flow);
-    g_free(c->set);
-    g_free(c->link);
-    g_free(c);
+    free_each(c->set, c->link, c);
 }
 
 /* --- a vertex --- */

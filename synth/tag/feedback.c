@@ -1,6 +1,8 @@
 /* Runtime feedback, gathered from the tasks of each instruction. */
 #include "synth/tag/feedback.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 
 typedef struct {
@@ -126,10 +128,5 @@ void tag_feedback_free(TagFeedback *f)
 {
     if (!f)
         return;
-    g_free(f->makespan);
-    g_free(f->wait);
-    g_free(f->busy);
-    g_free(f->memory);
-    g_free(f->link);
-    g_free(f);
+    free_each(f->makespan, f->wait, f->busy, f->memory, f->link, f);
 }

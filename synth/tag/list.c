@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/tag.h"
 
 /* --- op groups as list schedulers see them --- */
@@ -112,12 +113,8 @@ void synth_tag_list_free(TagList *list)
         return;
     for (uint32_t a = 0; a < list->n_arcs; a++)
         g_free(list->arc[a].seconds);
-    g_free(list->forward_s);
-    g_free(list->mean_s);
-    g_free(list->bytes);
-    g_free(list->arc);
-    g_free(list->first_arc);
-    g_free(list);
+    free_each(list->forward_s, list->mean_s, list->bytes, list->arc, list->first_arc,
+              list);
 }
 
 /* --- schedules --- */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/free.h"
 #include "data/plan/fidelity.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
@@ -68,9 +69,7 @@ static void make_clear(Make *m)
     synth_tag_space_free(m->space);
     batch_forms_free(m->batch);
     tag_net_free(m->net);
-    g_free(m->modes);
-    g_free(m->group);
-    g_free(m->time_s);
+    free_each(m->modes, m->group, m->time_s);
     g_clear_pointer(&m->candidates, g_array_unref);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)

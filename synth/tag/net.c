@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/tape.h"
 
 enum { WIDTH = 32, LAYERS = 2, KINDS = 5 };
@@ -52,11 +53,8 @@ void net_view_free(NetView *v)
 {
     if (!v)
         return;
-    void *const all[] = {v->group,     v->set,     v->action,   v->member, v->from,
-                         v->to,        v->flow,    v->of_group, v->of_set, v->placed,
-                         v->link_from, v->link_to, v->link};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(all); i++)
-        g_free(all[i]);
+    free_each(v->group, v->set, v->action, v->member, v->from, v->to, v->flow,
+              v->of_group, v->of_set, v->placed, v->link_from, v->link_to, v->link);
     g_free(v);
 }
 

@@ -1,6 +1,7 @@
 /* From a strategy to the device group of each op and the server of each gradient. */
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/tag.h"
 
 TagPlacement *synth_tag_placement_new(const Graph *graph)
@@ -15,9 +16,7 @@ void synth_tag_placement_free(TagPlacement *placement)
 {
     if (!placement)
         return;
-    g_free(placement->group);
-    g_free(placement->server);
-    g_free(placement);
+    free_each(placement->group, placement->server, placement);
 }
 
 /* The progress of a group's runs of ops over the devices of a subset. */

@@ -3,6 +3,7 @@
  * does not fit, however fast it is. */
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/rows.h"
 
 static double resting_bytes(const Graph *graph, const Op *op)
@@ -94,11 +95,7 @@ void tag_room_free(TagRoom *room)
     if (!room)
         return;
     g_array_unref(room->gradient);
-    g_free(room->bytes);
-    g_free(room->least);
-    g_free(room->has);
-    g_free(room->needs);
-    g_free(room);
+    free_each(room->bytes, room->least, room->has, room->needs, room);
 }
 
 static bool is_on(const DeviceGroup *group, uint32_t device)

@@ -1,6 +1,8 @@
 /* The times of strategies in the rows of the bound. */
 #include "synth/tag/rows.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -209,20 +211,10 @@ void tag_bound_free(TagBound *b)
         return;
     tag_tree_free(b->tree);
     tag_room_free(b->room);
-    g_free(b->load);
-    g_free(b->part);
-    g_free(b->least);
-    g_free(b->waited);
-    g_free(b->slow);
-    g_free(b->sums);
+    free_each(b->load, b->part, b->least, b->waited, b->slow, b->sums);
     for (uint32_t p = 0; p < MOST_PATHS; p++)
         g_free(b->pair[p]);
-    g_free(b->weight);
-    g_free(b->scratch);
-    g_free(b->until);
-    g_free(b->before);
-    g_free(b->now);
-    g_free(b->switched);
+    free_each(b->weight, b->scratch, b->until, b->before, b->now, b->switched);
     g_array_unref(b->seen);
     g_free(b);
 }

@@ -2,6 +2,7 @@
  * its value is added up again in doubles. */
 #include "synth/tag/sfb.h"
 #include "data/base/assert.h"
+#include "data/base/free.h"
 
 #include <float.h>
 #include <glib.h>
@@ -55,12 +56,7 @@ static void cut_free(Cut *cut)
     if (!cut)
         return;
     g_array_unref(cut->arc);
-    g_free(cut->first);
-    g_free(cut->at);
-    g_free(cut->level);
-    g_free(cut->queue);
-    g_free(cut->path);
-    g_free(cut);
+    free_each(cut->first, cut->at, cut->level, cut->queue, cut->path, cut);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cut, cut_free)
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/units.h"
 
@@ -145,12 +146,8 @@ static void case_free(gpointer data)
 {
     SfbCase *sfb = data;
     g_strfreev(sfb->op);
-    g_free(sfb->compute_us);
-    g_free(sfb->gradient);
-    g_free(sfb->never);
-    g_free(sfb->edge);
-    g_free(sfb->edge_bytes);
-    g_free(sfb);
+    free_each(sfb->compute_us, sfb->gradient, sfb->never, sfb->edge, sfb->edge_bytes,
+              sfb);
 }
 
 static bool read_cases(const char *file, json_t *root, GPtrArray *cases, GError **error)

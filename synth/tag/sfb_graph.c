@@ -3,6 +3,8 @@
  * everywhere. */
 #include "synth/tag/sfb_graph.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -102,10 +104,7 @@ void synth_sfb_costs_free(SfbCosts *costs)
 {
     if (!costs)
         return;
-    g_free(costs->compute_s);
-    g_free(costs->saved_s);
-    g_free(costs->broadcast_s);
-    g_free(costs);
+    free_each(costs->compute_s, costs->saved_s, costs->broadcast_s, costs);
 }
 
 /* Solves the problem for each op's gradients alone; duplicated: out, the ops of all. */

@@ -1,4 +1,5 @@
 /* A cluster as TAG sees it: device sets, subsets of them, and the device groups that these make. */
+#include "data/base/free.h"
 #include "synth/tag/tag.h"
 
 /* Whether two devices are in one set. */
@@ -127,13 +128,8 @@ void synth_tag_space_free(TagSpace *space)
         return;
     for (uint32_t g = 0; g < space->n_groups; g++)
         g_free(space->group[g].device);
-    g_free(space->group);
-    g_free(space->set);
-    g_free(space->action);
-    g_free(space->replicas);
-    g_free(space->whole);
-    g_free(space->single);
-    g_free(space);
+    free_each(space->group, space->set, space->action, space->replicas, space->whole,
+              space->single, space);
 }
 
 uint32_t tag_data_parallel(const TagSpace *space)

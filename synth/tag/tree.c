@@ -1,6 +1,8 @@
 /* Least costs over a tree of op groups. */
 #include "synth/tag/tree.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,13 +117,8 @@ void tag_tree_free(TagTree *tree)
 {
     if (!tree)
         return;
-    g_free(tree->parent);
-    g_free(tree->order);
-    g_free(tree->alone);
-    g_free(tree->pair);
-    g_free(tree->cost);
-    g_free(tree->choice);
-    g_free(tree);
+    free_each(tree->parent, tree->order, tree->alone, tree->pair, tree->cost,
+              tree->choice, tree);
 }
 
 uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b)

@@ -1,5 +1,6 @@
 /* The rows of data/families.yaml. */
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
@@ -48,9 +49,7 @@ void families_free(Families *families)
 {
     json_decref(families->root);
     g_hash_table_destroy(families->line);
-    g_free(families->path);
-    g_free(families->text);
-    g_free(families);
+    free_each(families->path, families->text, families);
 }
 
 const json_t *families_row(const Families *families, const char *name)

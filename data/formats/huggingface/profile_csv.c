@@ -1,4 +1,5 @@
 /* Profiles from the tables of data sets (data/models/profile.h). */
+#include "data/base/free.h"
 #include "data/models/profile.h"
 
 #include "data/base/csv.h"
@@ -38,9 +39,7 @@ typedef struct {
 static void row_free(void *data)
 {
     Row *row = data;
-    g_free(row->id);
-    g_free(row->name);
-    g_free(row->colour);
+    free_each(row->id, row->name, row->colour);
     g_ptr_array_unref(row->from);
     g_free(row);
 }

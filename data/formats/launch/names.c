@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/free.h"
 #include "data/base/path.h"
 
 typedef struct {
@@ -14,9 +15,7 @@ typedef struct {
 
 static void launch_name_clear(LaunchName *row)
 {
-    g_free(row->framework);
-    g_free(row->name);
-    g_free(row->says);
+    free_each(row->framework, row->name, row->says);
 }
 
 static bool names_take_row(const Csv *csv, void *data, GError **error)

@@ -7,22 +7,18 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 void machine_file_free(MachineFile *machine)
 {
     if (!machine)
         return;
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        g_free(machine->gpu[i].bus);
-        g_free(machine->gpu[i].pci);
-        g_free(machine->gpu[i].gcn);
-        g_free(machine->gpu[i].product);
+        free_each(machine->gpu[i].bus, machine->gpu[i].pci, machine->gpu[i].gcn,
+                  machine->gpu[i].product);
     }
-    g_free(machine->gpu);
-    g_free(machine->file);
-    g_free(machine->absurd);
-    g_free(machine->gpu_pairs);
-    g_free(machine->gpu_nic);
+    free_each(machine->gpu, machine->file, machine->absurd, machine->gpu_pairs,
+              machine->gpu_nic);
     g_ptr_array_unref(machine->warning);
     g_free(machine);
 }

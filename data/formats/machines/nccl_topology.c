@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/formats/machines/machine_file.h"
 
@@ -319,10 +320,8 @@ static void drop_mere_pci(Reader *reader)
         g_array_index(reader->origin, uint32_t, i) =
             place[g_array_index(reader->origin, uint32_t, i)];
     for (uint32_t i = kept; i < machine->n_gpus; i++) {
-        g_free(machine->gpu[i].bus);
-        g_free(machine->gpu[i].pci);
-        g_free(machine->gpu[i].gcn);
-        g_free(machine->gpu[i].product);
+        free_each(machine->gpu[i].bus, machine->gpu[i].pci, machine->gpu[i].gcn,
+                  machine->gpu[i].product);
     }
     machine->n_gpus = kept;
 }

@@ -4,6 +4,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/formats/machines/machine_file.h"
 
 enum { MOST_GPUS = 256 };
@@ -181,8 +182,6 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
     good = good && add_gpus(rocm, error);
     for (uint32_t i = 0; i < MOST_GPUS; i++)
         g_free(rocm->product[i]);
-    g_free(rocm->type);
-    g_free(rocm->hops);
-    g_free(rocm);
+    free_each(rocm->type, rocm->hops, rocm);
     return good;
 }

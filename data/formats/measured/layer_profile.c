@@ -5,6 +5,7 @@
 
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 static const char *const COLUMN[] = {
     "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
@@ -12,9 +13,7 @@ static const char *const COLUMN[] = {
 static void clear_time(void *data)
 {
     LayerTime *time = data;
-    g_free(time->gpu);
-    g_free(time->model);
-    g_free(time->kind);
+    free_each(time->gpu, time->model, time->kind);
 }
 
 void layer_profile_free(LayerProfile *profile)

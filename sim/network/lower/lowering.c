@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "data/base/free.h"
 #include "sim/network/lower/lower.h"
 
 static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
@@ -198,9 +199,7 @@ SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
     order_ranks(&lower);
     /* A single rank already has everything. */
     const bool good = collective->n == 1 || algorithm(&lower, error);
-    g_free(lower.ring);
-    g_free(lower.position);
-    g_free(lower.weight);
+    free_each(lower.ring, lower.position, lower.weight);
     g_array_unref(lower.touched);
     if (!good)
         return NULL;
@@ -239,11 +238,8 @@ void sim_lowered_free(SimLowered *lowered)
     g_array_unref(lowered->phase);
     g_array_unref(lowered->message);
     g_array_unref(lowered->bundle_use);
-    g_free(lowered->bundle);
-    g_free(lowered->member);
-    g_free(lowered->first_of);
-    g_free(lowered->message_of);
-    g_free(lowered);
+    free_each(lowered->bundle, lowered->member, lowered->first_of, lowered->message_of,
+              lowered);
 }
 
 Algorithm sim_lowered_algorithm(const SimLowered *lowered)

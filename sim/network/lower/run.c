@@ -1,4 +1,5 @@
 /* Executions of lowered collectives. */
+#include "data/base/free.h"
 #include "sim/network/lower/lower.h"
 
 /* A bundle in flight. */
@@ -47,10 +48,7 @@ void sim_run_free(SimRun *run)
         return;
     if (run->n_flying > 0)
         sim_network_guard(run->network, NULL, NULL);
-    g_free(run->arrived);
-    g_free(run->left);
-    g_free(run->flying);
-    g_free(run);
+    free_each(run->arrived, run->left, run->flying, run);
 }
 
 /* Calls `done`, once the least time has passed; this may free the run. */

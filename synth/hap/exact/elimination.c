@@ -2,6 +2,7 @@
  * min-plus elimination. Choices are eliminated in this order: the forms in which the backward reads
  * dy; the second input's ask and contribution; the form of the first input's contribution; the
  * first input's ask. */
+#include "data/base/free.h"
 #include "synth/hap/exact/factors.h"
 
 #include "synth/hap/exact/wide.h"
@@ -396,9 +397,7 @@ void elimination_free(struct Elimination *e)
     factor_clear(&e->no_dy);
     factor_clear(&e->no_second);
     factor_clear(&e->no_contribution);
-    g_free(e->outputs_to);
-    g_free(e->row_shared);
-    g_free(e);
+    free_each(e->outputs_to, e->row_shared, e);
 }
 
 static void prices_new(Elimination *e)

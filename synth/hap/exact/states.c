@@ -1,6 +1,8 @@
 /* Building the state graph, and its relaxation. */
 #include "synth/hap/exact/states.h"
 
+#include "data/base/free.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -201,9 +203,7 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
 static void move_free(gpointer data)
 {
     Move *move = data;
-    g_free(move->after);
-    g_free(move->other_after);
-    g_free(move);
+    free_each(move->after, move->other_after, move);
 }
 
 static void costs_free(gpointer data)

@@ -1,5 +1,6 @@
 /* The triples of the reference search, fused with the loads that they need, each with its adjoint
  * backward and its price. */
+#include "data/base/free.h"
 #include "synth/hap/reference/reference.h"
 
 #include <math.h>
@@ -297,9 +298,7 @@ void reference_theory_free(ReferenceTheory *theory)
     g_free(theory->users);
     g_free(theory->least);
     g_array_unref(theory->fused);
-    g_free(theory->index);
-    g_free(theory->tensor);
-    g_free(theory);
+    free_each(theory->index, theory->tensor, theory);
 }
 
 /* --- programs --- */
