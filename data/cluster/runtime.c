@@ -45,9 +45,17 @@ const Stack STACK_DEFAULT = {
 static const Member STACK[] = {
     {"launch", MEMBER_QUANTITY, false, MEMBER_ALONE, QUANTITY_TIME, 0, LONGEST_S, NAN,
      offsetof(RuntimeText, launch), offsetof(Stack, launch_s)},
-#define X(key, unsaid, low, high)                                       \
-    {#key, MEMBER_NUMBER, false, MEMBER_ALONE, QUANTITY_BYTES, low, high, NAN, \
-     offsetof(RuntimeText, key), offsetof(Stack, key)},
+#define X(key, unsaid, low, high) \
+    {#key,                        \
+     MEMBER_NUMBER,               \
+     false,                       \
+     MEMBER_ALONE,                \
+     QUANTITY_BYTES,              \
+     low,                         \
+     high,                        \
+     NAN,                         \
+     offsetof(RuntimeText, key),  \
+     offsetof(Stack, key)},
     STACK_TABLE(X)
 #undef X
 };
@@ -94,8 +102,8 @@ static Runtime *take(Yaml *file, GError **error)
     runtime->source = g_strdup(text->source);
     runtime->stack = STACK_DEFAULT;
     return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error) &&
-                   members_read(yaml, "", STACK, G_N_ELEMENTS(STACK), text, &runtime->stack,
-                                error)
+                   members_read(yaml, "", STACK, G_N_ELEMENTS(STACK), text,
+                                &runtime->stack, error)
                ? g_steal_pointer(&runtime)
                : NULL;
 }

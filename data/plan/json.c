@@ -364,8 +364,9 @@ static json_t *plan_json(const Plan *plan, const Graph *graph)
 static char *digest(const json_t *root, const char *const *keys)
 {
     enum { DIGITS = 16 };
-    static const char *const open[] = {PLAN_SEAL, "search_time_s", "balance_time_s",
-                                       "certificate_time_s", "revision", NULL};
+    static const char *const open[] = {PLAN_SEAL,        "search_time_s",
+                                       "balance_time_s", "certificate_time_s",
+                                       "revision",       NULL};
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     const char *key;
     json_t *value;

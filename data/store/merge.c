@@ -14,7 +14,7 @@
 /* Its steps. */
 enum { MERGE_CONFLICT, MERGE_ANSWERS, MERGE_ASKED, MERGE_ATTEMPTS, MERGE_STEPS };
 
-static bool copy(const Store *store, bool has_attempts, uint32_t *added, GError **error)
+static bool copy(Store *store, bool has_attempts, uint32_t *added, GError **error)
 {
     g_auto(GStrv) step = g_strsplit(STORE_MERGE, "-- next", MERGE_STEPS);
     g_autofree char *conflict = store_one_value(store, step[MERGE_CONFLICT]);

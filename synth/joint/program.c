@@ -184,19 +184,20 @@ static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t 
             w->recompute[l] = e->recompute;
         }
     }
-    w->replica.pipeline = (SynthPipeline){.n_stages = n_stages,
-                                          .n_microbatches = p->problem->n_microbatches,
-                                          .stage = w->stage,
-                                          .n_groups = n_groups,
-                                          .group = w->group,
-                                          .schedule = p->pipeline->schedule,
-                                          .successive = schedule_is_successive(
-                                              p->pipeline->schedule, p->pipeline->n_stages),
-                                          .depth = w->depth,
-                                          .recompute = w->recompute,
-                                          .scatters = scatters,
-                                          .zero = any,
-                                          .divides = any ? w->divides : NULL};
+    w->replica.pipeline =
+        (SynthPipeline){.n_stages = n_stages,
+                        .n_microbatches = p->problem->n_microbatches,
+                        .stage = w->stage,
+                        .n_groups = n_groups,
+                        .group = w->group,
+                        .schedule = p->pipeline->schedule,
+                        .successive = schedule_is_successive(p->pipeline->schedule,
+                                                             p->pipeline->n_stages),
+                        .depth = w->depth,
+                        .recompute = w->recompute,
+                        .scatters = scatters,
+                        .zero = any,
+                        .divides = any ? w->divides : NULL};
 }
 
 static bool write_pipeline(const Placing *p, Written *w, GError **error)

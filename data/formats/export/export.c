@@ -63,9 +63,8 @@ char *plan_exports(const Plan *plan, const Graph *graph, const ClusterView *view
     g_auto(ExportCase) c = {.plan = plan, .graph = graph, .view = view, .base = "plan"};
     const bool known = export_case_init(&c, NULL);
     for (uint32_t i = 0; known && i < G_N_ELEMENTS(target_row); i++) {
-        g_autoptr(GArray) files = strcmp(target_row[i].name, "json") != 0
-                                      ? export_to(&c, i, NULL)
-                                      : NULL;
+        g_autoptr(GArray) files =
+            strcmp(target_row[i].name, "json") != 0 ? export_to(&c, i, NULL) : NULL;
         if (files)
             g_string_append_printf(names, "%s%s", names->len ? " " : "",
                                    target_row[i].name);

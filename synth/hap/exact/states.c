@@ -8,8 +8,9 @@
 
 /* HAP's programs are found over the forms of all tensors that are alive together, whose
  * number is the product over them: models in which many are are not searched. */
-#define OTHERS \
-    ", and hap tries all their forms together; joint, hidup and manual search such models"
+#define OTHERS                                                                       \
+    ", and hap tries all their forms together; joint, hidup and manual search such " \
+    "models"
 
 bool states_late(States *s)
 {
