@@ -152,18 +152,12 @@ void kernel_concat(const KernelCall *call)
 }
 
 /* Out: the channels of the input from attr.first on. */
-void kernel_concat_part(const KernelCall *call)
-{
-    copy_channels(&call->in[0], call->op->attr.first, &call->out[0], 0,
-                  call->out[0].dim[1]);
-}
+KERNEL(concat_part, copy_channels(&call->in[0], call->op->attr.first, &call->out[0], 0,
+                                  call->out[0].dim[1]))
 
 /* Zeros beside its part of the channels. */
-void kernel_part_dx(const KernelCall *call)
-{
-    copy_channels(&call->in[0], 0, &call->out[0], call->op->attr.first,
-                  call->in[0].dim[1]);
-}
+KERNEL(part_dx, copy_channels(&call->in[0], 0, &call->out[0], call->op->attr.first,
+                              call->in[0].dim[1]))
 
 /* --- losses --- */
 

@@ -157,22 +157,7 @@ static void gate_dx(const KernelCall *call, uint32_t top)
     }
 }
 
-void kernel_gate_top1(const KernelCall *call)
-{
-    gate(call, 1);
-}
-
-void kernel_gate_top1_dx(const KernelCall *call)
-{
-    gate_dx(call, 1);
-}
-
-void kernel_gate_top2(const KernelCall *call)
-{
-    gate(call, CHOICES);
-}
-
-void kernel_gate_top2_dx(const KernelCall *call)
-{
-    gate_dx(call, CHOICES);
-}
+KERNEL(gate_top1, gate(call, 1))
+KERNEL(gate_top1_dx, gate_dx(call, 1))
+KERNEL(gate_top2, gate(call, CHOICES))
+KERNEL(gate_top2_dx, gate_dx(call, CHOICES))

@@ -91,25 +91,10 @@ static void glu_dx(const KernelCall *call, Activation (*f)(double))
     }
 }
 
-void kernel_swiglu(const KernelCall *call)
-{
-    glu(call, silu_of);
-}
-
-void kernel_swiglu_dx(const KernelCall *call)
-{
-    glu_dx(call, silu_of);
-}
-
-void kernel_geglu(const KernelCall *call)
-{
-    glu(call, gelu_of);
-}
-
-void kernel_geglu_dx(const KernelCall *call)
-{
-    glu_dx(call, gelu_of);
-}
+KERNEL(swiglu, glu(call, silu_of))
+KERNEL(swiglu_dx, glu_dx(call, silu_of))
+KERNEL(geglu, glu(call, gelu_of))
+KERNEL(geglu_dx, glu_dx(call, gelu_of))
 
 /* --- rotary embedding of x[b,s,*,D] --- */
 
@@ -138,16 +123,10 @@ static void rotary(const KernelCall *call, double sign)
     }
 }
 
-void kernel_rotary(const KernelCall *call)
-{
-    rotary(call, 1);
-}
+KERNEL(rotary, rotary(call, 1))
 
 /* The transpose of a rotation turns back. */
-void kernel_rotary_dx(const KernelCall *call)
-{
-    rotary(call, -1);
-}
+KERNEL(rotary_dx, rotary(call, -1))
 
 /* --- keys of which all heads share a part --- */
 

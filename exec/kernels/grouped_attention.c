@@ -167,22 +167,13 @@ static void attend(const KernelCall *call, bool fused)
 }
 
 /* In: q[b,Q,h,g,D], kv[b,K,h,E]. Out: y[b,Q,h,g,V], P[b,h,g,Q,K]. */
-void kernel_grouped_attention(const KernelCall *call)
-{
-    attend(call, false);
-}
+KERNEL(grouped_attention, attend(call, false))
 
 /* In: q, kv, A[1,R,h,D], B[1,R,h,g,D]. Out: y. */
-void kernel_relative_attention(const KernelCall *call)
-{
-    attend(call, false);
-}
+KERNEL(relative_attention, attend(call, false))
 
 /* In: q, kv, sink[h,g] or none. Out: y, L[b,h,g,Q]. */
-void kernel_fused_attention(const KernelCall *call)
-{
-    attend(call, true);
-}
+KERNEL(fused_attention, attend(call, true))
 
 /* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P,
  * L, or A and B, which have gradients, too. Out: dq, dkv. */
@@ -229,20 +220,9 @@ static void attend_dx(const KernelCall *call, bool fused)
     }
 }
 
-void kernel_grouped_attention_dx(const KernelCall *call)
-{
-    attend_dx(call, false);
-}
-
-void kernel_relative_attention_dx(const KernelCall *call)
-{
-    attend_dx(call, false);
-}
-
-void kernel_fused_attention_dx(const KernelCall *call)
-{
-    attend_dx(call, true);
-}
+KERNEL(grouped_attention_dx, attend_dx(call, false))
+KERNEL(relative_attention_dx, attend_dx(call, false))
+KERNEL(fused_attention_dx, attend_dx(call, true))
 
 /* dsink = - sum over b, q of exp(sink - L) (dy . y). In: dy, y [b,Q,h,g,V], sink[h,g],
  * L[b,h,g,Q]. */

@@ -60,6 +60,13 @@ Kernel kernel_of(OpKind kind);
 #define MUON_MOMENTUM 0.95
 #define MUON_EPSILON  1e-7
 
+/* A kernel that is a case of a function: KERNEL(gate_top1, gate(call, 1)). */
+#define KERNEL(name, how)                      \
+    void kernel_##name(const KernelCall *call) \
+    {                                          \
+        how;                                   \
+    }
+
 /* Rows of the last dim: the product of the others. */
 static inline uint64_t kernel_rows(const ExecTensor *tensor)
 {

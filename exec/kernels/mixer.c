@@ -288,15 +288,8 @@ static void mixer_shift(const KernelCall *call, bool back)
     }
 }
 
-void kernel_token_shift(const KernelCall *call)
-{
-    mixer_shift(call, false);
-}
-
-void kernel_token_shift_dx(const KernelCall *call)
-{
-    mixer_shift(call, true);
-}
+KERNEL(token_shift, mixer_shift(call, false))
+KERNEL(token_shift_dx, mixer_shift(call, true))
 
 /* In: x[b,s,*], bias[b,*]. */
 void kernel_sample_bias(const KernelCall *call)

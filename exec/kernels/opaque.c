@@ -54,16 +54,10 @@ static void run(const KernelCall *call, uint32_t first)
 }
 
 /* In: x[b,.], ... Out: y[b,O], kept[b,S]. */
-void kernel_opaque(const KernelCall *call)
-{
-    run(call, 0);
-}
+KERNEL(opaque, run(call, 0))
 
 /* In: weights[P], x[b,.], ... */
-void kernel_opaque_weights(const KernelCall *call)
-{
-    run(call, 1);
-}
+KERNEL(opaque_weights, run(call, 1))
 
 /* The gradient of place s of what goes into tanh. */
 static double inner_gradient(const KernelCall *call, uint64_t b, uint64_t s)

@@ -106,16 +106,12 @@ void kernel_conv2d(const KernelCall *call)
 }
 
 /* In: dy[n,o,P,Q], w[o,c,R,S]. */
-void kernel_conv2d_dx(const KernelCall *call)
-{
-    conv(&call->op->attr, &call->out[0], &call->in[1], &call->in[0], visit_x);
-}
+KERNEL(conv2d_dx,
+       conv(&call->op->attr, &call->out[0], &call->in[1], &call->in[0], visit_x))
 
 /* In: dy[n,o,P,Q], x[n,c,H,W]. */
-void kernel_conv2d_dw(const KernelCall *call)
-{
-    conv(&call->op->attr, &call->in[1], &call->out[0], &call->in[0], visit_w);
-}
+KERNEL(conv2d_dw,
+       conv(&call->op->attr, &call->in[1], &call->out[0], &call->in[0], visit_w))
 
 /* --- pooling ---
  *
@@ -221,27 +217,17 @@ static void visit_mean_dx(double *x, uint32_t width, Span rows, Span columns, do
 }
 
 /* In: x[n,c,H,W]. */
-void kernel_max_pool2d(const KernelCall *call)
-{
-    pool(&call->op->attr, &call->in[0], &call->out[0], NULL, window_span, visit_max);
-}
+KERNEL(max_pool2d,
+       pool(&call->op->attr, &call->in[0], &call->out[0], NULL, window_span, visit_max))
 
 /* In: dy[n,c,P,Q], x[n,c,H,W]. */
-void kernel_max_pool2d_dx(const KernelCall *call)
-{
-    pool(&call->op->attr, &call->in[1], &call->in[0], &call->out[0], window_span,
-         visit_max_dx);
-}
+KERNEL(max_pool2d_dx, pool(&call->op->attr, &call->in[1], &call->in[0], &call->out[0],
+                           window_span, visit_max_dx))
 
 /* In: x[n,c,H,W]. */
-void kernel_avg_pool2d(const KernelCall *call)
-{
-    pool(&call->op->attr, &call->in[0], &call->out[0], NULL, adaptive_span, visit_mean);
-}
+KERNEL(avg_pool2d, pool(&call->op->attr, &call->in[0], &call->out[0], NULL, adaptive_span,
+                        visit_mean))
 
 /* In: dy[n,c,P,Q]. */
-void kernel_avg_pool2d_dx(const KernelCall *call)
-{
-    pool(&call->op->attr, &call->out[0], &call->in[0], NULL, adaptive_span,
-         visit_mean_dx);
-}
+KERNEL(avg_pool2d_dx, pool(&call->op->attr, &call->out[0], &call->in[0], NULL,
+                           adaptive_span, visit_mean_dx))

@@ -12,6 +12,21 @@ static void copy_next(const KernelCall *call, uint32_t to)
            exec_tensor_elements(&call->out[0]) * sizeof(double));
 }
 
+/* kernel_NAME, which makes a step from the parameter p, and kernel_NAME_master: the same from a
+ * master copy, the last of inputs (after n) and outputs. */
+#define UPDATE(name, n, step)                           \
+    void kernel_##name(const KernelCall *call)          \
+    {                                                   \
+        const double *p = call->in[0].data;             \
+        step;                                           \
+    }                                                   \
+    void kernel_##name##_master(const KernelCall *call) \
+    {                                                   \
+        const double *p = call->in[n].data;             \
+        step;                                           \
+        copy_next(call, (n)-1);                         \
+    }
+
 /* Computes the next value of p, the parameter or its master copy, which decays by the factor
  * `decay`. */
 static void adam(const KernelCall *call, const double *p, double decay)
@@ -35,30 +50,10 @@ static void adam(const KernelCall *call, const double *p, double decay)
 
 /* Adam (Kingma and Ba 2015, Algorithm 1), without weight decay. In: parameter,
  * gradient, first and second moment. Out: the next parameter and moments. */
-void kernel_adam(const KernelCall *call)
-{
-    adam(call, call->in[0].data, 0);
-}
+UPDATE(adam, 4, adam(call, p, 0))
 
-/* The same with a master copy as the last input and output. */
-void kernel_adam_master(const KernelCall *call)
-{
-    adam(call, call->in[4].data, 0);
-    copy_next(call, 3);
-}
-
-/* Adam with decoupled weight decay (Loshchilov and Hutter 2019, Algorithm 2); as adam and
- * adam_master. */
-void kernel_adamw(const KernelCall *call)
-{
-    adam(call, call->in[0].data, ADAMW_DECAY);
-}
-
-void kernel_adamw_master(const KernelCall *call)
-{
-    adam(call, call->in[4].data, ADAMW_DECAY);
-    copy_next(call, 3);
-}
+/* Adam with decoupled weight decay (Loshchilov and Hutter 2019, Algorithm 2). */
+UPDATE(adamw, 4, adam(call, p, ADAMW_DECAY))
 
 /* --- adafactor --- */
 
@@ -118,17 +113,7 @@ static void adafactor(const KernelCall *call, const double *p)
 
 /* Adafactor without momentum, with a given rate. In: parameter, gradient, the means of squared
  * gradients by row and by column of each matrix. Out: the next parameter and means. */
-void kernel_adafactor(const KernelCall *call)
-{
-    adafactor(call, call->in[0].data);
-}
-
-/* The same with a master copy as the last input and output. */
-void kernel_adafactor_master(const KernelCall *call)
-{
-    adafactor(call, call->in[4].data);
-    copy_next(call, 3);
-}
+UPDATE(adafactor, 4, adafactor(call, p))
 
 /* A vector has its whole second moment, and its steps are not clipped. */
 static void adafactor_vector(const KernelCall *call, const double *p)
@@ -143,16 +128,7 @@ static void adafactor_vector(const KernelCall *call, const double *p)
     }
 }
 
-void kernel_adafactor_vector(const KernelCall *call)
-{
-    adafactor_vector(call, call->in[0].data);
-}
-
-void kernel_adafactor_vector_master(const KernelCall *call)
-{
-    adafactor_vector(call, call->in[3].data);
-    copy_next(call, 2);
-}
+UPDATE(adafactor_vector, 3, adafactor_vector(call, p))
 
 static void sgd(const KernelCall *call, const double *p)
 {
@@ -163,17 +139,7 @@ static void sgd(const KernelCall *call, const double *p)
 }
 
 /* In: parameter, gradient. Out: the next parameter. */
-void kernel_sgd(const KernelCall *call)
-{
-    sgd(call, call->in[0].data);
-}
-
-/* The same with a master copy as the last input and output. */
-void kernel_sgd_master(const KernelCall *call)
-{
-    sgd(call, call->in[2].data);
-    copy_next(call, 1);
-}
+UPDATE(sgd, 2, sgd(call, p))
 
 /* --- lion --- */
 
@@ -194,17 +160,7 @@ static void lion(const KernelCall *call, const double *p)
 }
 
 /* In: parameter, gradient, momentum. Out: the next parameter and momentum. */
-void kernel_lion(const KernelCall *call)
-{
-    lion(call, call->in[0].data);
-}
-
-/* The same with a master copy as the last input and output. */
-void kernel_lion_master(const KernelCall *call)
-{
-    lion(call, call->in[3].data);
-    copy_next(call, 2);
-}
+UPDATE(lion, 3, lion(call, p))
 
 /* --- muon --- */
 
@@ -285,14 +241,4 @@ static void muon(const KernelCall *call, const double *p)
 
 /* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and
  * momentum. */
-void kernel_muon(const KernelCall *call)
-{
-    muon(call, call->in[0].data);
-}
-
-/* The same with a master copy as the last input and output. */
-void kernel_muon_master(const KernelCall *call)
-{
-    muon(call, call->in[3].data);
-    copy_next(call, 2);
-}
+UPDATE(muon, 3, muon(call, p))
