@@ -48,6 +48,12 @@ static bool head_has_member(const FormatHead *head, const char *key)
 
 /* --- a sniffer per format --- */
 
+#define SNIFF(id, holds)                                  \
+    static bool format_sniff_##id(const FormatHead *head) \
+    {                                                     \
+        return holds;                                     \
+    }
+
 /* The program's number at byte 68 of SQLite is "Kltr" (data/store/schema.sql). */
 static bool format_sniff_STORE(const FormatHead *head)
 {
@@ -56,35 +62,12 @@ static bool format_sniff_STORE(const FormatHead *head)
            memcmp(head->text + PROGRAM, "Kltr", 4) == 0;
 }
 
-static bool format_sniff_NSYS(const FormatHead *head)
-{
-    return head_is_sqlite(head);
-}
-
-static bool format_sniff_ONNX(const FormatHead *head)
-{
-    return head_is_named(head, ".onnx");
-}
-
-static bool format_sniff_TORCH(const FormatHead *head)
-{
-    return head_is_named(head, ".pt2");
-}
-
-static bool format_sniff_CHAKRA(const FormatHead *head)
-{
-    return head->file && trace_is(head->file);
-}
-
-static bool format_sniff_NCCL_TOPOLOGY(const FormatHead *head)
-{
-    return *head->start == '<' && !g_str_has_prefix(head->start, "<algo ");
-}
-
-static bool format_sniff_PLAN(const FormatHead *head)
-{
-    return head_has_member(head, "kilter");
-}
+SNIFF(NSYS, head_is_sqlite(head))
+SNIFF(ONNX, head_is_named(head, ".onnx"))
+SNIFF(TORCH, head_is_named(head, ".pt2"))
+SNIFF(CHAKRA, head->file != NULL && trace_is(head->file))
+SNIFF(NCCL_TOPOLOGY, *head->start == '<' && !g_str_has_prefix(head->start, "<algo "))
+SNIFF(PLAN, head_has_member(head, "kilter"))
 
 static bool head_is_marked(const FormatHead *head, FileFormat format)
 {
@@ -92,37 +75,16 @@ static bool head_is_marked(const FormatHead *head, FileFormat format)
     return *head->start == '{' && strstr(head->text, mark);
 }
 
-static bool format_sniff_GRAPH(const FormatHead *head)
-{
-    return head_is_marked(head, FORMAT_GRAPH);
-}
-
-static bool format_sniff_PROFILE(const FormatHead *head)
-{
-    return head_is_marked(head, FORMAT_PROFILE);
-}
-
-static bool format_sniff_HUGGINGFACE(const FormatHead *head)
-{
-    return head_has_member(head, "model_type") || head_has_member(head, "architectures") ||
-           head_has_member(head, "_class_name");
-}
-
-static bool format_sniff_CHECKPOINT(const FormatHead *head)
-{
-    return head_has_member(head, "weight_map");
-}
-
-static bool format_sniff_BLOCKS(const FormatHead *head)
-{
-    return (head_is_named(head, ".yaml") || head_is_named(head, ".yml")) &&
-           (g_str_has_prefix(head->start, "like:") || strstr(head->text, "\nlike:"));
-}
-
-static bool format_sniff_PROFILE_TABLE(const FormatHead *head)
-{
-    return head_is_named(head, "-ops.csv");
-}
+SNIFF(GRAPH, head_is_marked(head, FORMAT_GRAPH))
+SNIFF(PROFILE, head_is_marked(head, FORMAT_PROFILE))
+SNIFF(HUGGINGFACE, head_has_member(head, "model_type") ||
+                       head_has_member(head, "architectures") ||
+                       head_has_member(head, "_class_name"))
+SNIFF(CHECKPOINT, head_has_member(head, "weight_map"))
+SNIFF(BLOCKS,
+      (head_is_named(head, ".yaml") || head_is_named(head, ".yml")) &&
+          (g_str_has_prefix(head->start, "like:") || strstr(head->text, "\nlike:")))
+SNIFF(PROFILE_TABLE, head_is_named(head, "-ops.csv"))
 
 static bool format_sniff_KINETO(const FormatHead *head)
 {
@@ -137,15 +99,8 @@ static bool format_sniff_KINETO(const FormatHead *head)
     return (object || list) && !strstr(head->text, "\"config\"");
 }
 
-static bool format_sniff_SNAPSHOT(const FormatHead *head)
-{
-    return head_has_member(head, "segments");
-}
-
-static bool format_sniff_TASKS(const FormatHead *head)
-{
-    return head_has_member(head, "task");
-}
+SNIFF(SNAPSHOT, head_has_member(head, "segments"))
+SNIFF(TASKS, head_has_member(head, "task"))
 
 /* The first line that is not a comment names the columns. */
 static bool format_sniff_MEASUREMENTS(const FormatHead *head)

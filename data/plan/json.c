@@ -174,10 +174,13 @@ json_t *plan_ratios_json(const Plan *plan)
     return rows;
 }
 
-static json_t *ratios_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return plan_ratios_json(plan);
-}
+/* A member that is one value; NULL: it is left out. */
+#define PLAN_VALUE(name, value)                                                    \
+    static json_t *name##_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED) \
+    {                                                                              \
+        return value;                                                              \
+    }
+PLAN_VALUE(ratios, plan_ratios_json(plan))
 
 static json_t *segments_json(const Plan *plan, const Graph *graph)
 {
@@ -216,49 +219,20 @@ static json_t *memory_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
     return array;
 }
 
-static json_t *format_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version",
+PLAN_VALUE(format,
+           json_pack("{s: s, s: i}", "format", PLAN_FORMAT, "version",
                      plan->program->n > PLAN_WRITTEN_OUT ? PLAN_VERSION
-                                                         : PLAN_VERSION_WRITTEN_OUT);
-}
-
-static json_t *granularity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return json_string(granularity_name(plan->granularity));
-}
-
-static json_t *fidelity_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return json_string(plan_fidelity(plan));
-}
-
-static json_t *gap_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return json_number(plan_gap(plan));
-}
-
-static json_t *certificate_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return json_string(certificate_name(plan->certificate));
-}
-
-static json_t *plan_strategy_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return strategy_is_default(&plan->strategy) ? NULL : strategy_json(&plan->strategy);
-}
-
-static json_t *microbatches_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return plan->program->n_microbatches == 1
-               ? NULL
-               : json_integer(plan->program->n_microbatches);
-}
-
-static json_t *successive_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
-{
-    return plan->program->successive ? json_true() : NULL;
-}
+                                                         : PLAN_VERSION_WRITTEN_OUT))
+PLAN_VALUE(granularity, json_string(granularity_name(plan->granularity)))
+PLAN_VALUE(fidelity, json_string(plan_fidelity(plan)))
+PLAN_VALUE(gap, json_number(plan_gap(plan)))
+PLAN_VALUE(certificate, json_string(certificate_name(plan->certificate)))
+PLAN_VALUE(plan_strategy,
+           strategy_is_default(&plan->strategy) ? NULL : strategy_json(&plan->strategy))
+PLAN_VALUE(microbatches, plan->program->n_microbatches == 1
+                             ? NULL
+                             : json_integer(plan->program->n_microbatches))
+PLAN_VALUE(successive, plan->program->successive ? json_true() : NULL)
 
 /* --- the table of members --- */
 
