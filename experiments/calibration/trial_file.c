@@ -27,11 +27,6 @@ typedef struct {
     Sheets *sheets;
 } Reading;
 
-static void clear_trial(void *data)
-{
-    trial_clear(data);
-}
-
 static bool is_given(const Csv *csv, const char *column)
 {
     return *csv_text(csv, column) != '\0';
@@ -255,7 +250,7 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
         !(reading.sheets = sheets_load(error)))
         return NULL;
     reading.list = g_array_new(false, false, sizeof(Trial));
-    g_array_set_clear_func(reading.list, clear_trial);
+    g_array_set_clear_func(reading.list, (GDestroyNotify)trial_clear);
     const bool good = csv_each(csv, take, &reading, error);
     sheets_free(reading.sheets);
     if (!good)

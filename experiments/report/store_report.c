@@ -118,11 +118,6 @@ static void add_drawn(uint32_t n_columns, char **value, char **column, void *dat
     page_row_end(drawn->page);
 }
 
-static void free_rows(void *rows)
-{
-    g_ptr_array_unref(rows);
-}
-
 /* A table with a row for each bar or point of the picture: its texts and numbers, and links to the
  * experiment's rows that the query names (FIGURE_ROWS) or that have one of these numbers. The
  * experiment must have selected its rows. */
@@ -130,8 +125,8 @@ static bool report_add_drawn(const ReportParts *report, const ReportPart *part,
                              GError **error)
 {
     static const char *const COLUMNS[] = {"bar or point", "numbers", "rows", NULL};
-    g_autoptr(GHashTable) rows =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_rows);
+    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                                       (GDestroyNotify)g_ptr_array_unref);
     g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
         "SELECT ordinal, iteration_time_s, communication_s, computation_s, "

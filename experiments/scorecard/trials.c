@@ -20,11 +20,6 @@ char **trials_names(void)
     return path_list(FOLDER, ".sql");
 }
 
-static void clear_trial(void *data)
-{
-    trial_clear(data);
-}
-
 TrialSet *trials_new(const char *name)
 {
     TrialSet *set = g_new0(TrialSet, 1);
@@ -32,7 +27,7 @@ TrialSet *trials_new(const char *name)
     set->description = g_strdup("");
     set->trial = g_array_new(false, false, sizeof(Trial));
     set->unable = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_array_set_clear_func(set->trial, clear_trial);
+    g_array_set_clear_func(set->trial, (GDestroyNotify)trial_clear);
     return set;
 }
 

@@ -10,16 +10,11 @@
 #include "data/base/units.h"
 #include "data/store/store.h"
 
-static void row_free(gpointer row)
-{
-    g_ptr_array_unref(row);
-}
-
 static Frame *frame_new(void)
 {
     Frame *frame = g_new(Frame, 1);
     frame->column = g_ptr_array_new_with_free_func(g_free);
-    frame->row = g_ptr_array_new_with_free_func(row_free);
+    frame->row = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     return frame;
 }
 

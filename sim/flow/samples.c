@@ -20,11 +20,6 @@ static void *timeline_new(void *context)
     return sim_tasks_timeline(tasks, work->flow->sim->plan->program->n);
 }
 
-static void timeline_end(void *own)
-{
-    sim_timeline_free(own);
-}
-
 static bool run_one(void *context, void *own, uint32_t i, GError **error)
 {
     KILTER_ASSERT(own && error);
@@ -72,7 +67,7 @@ static SimSamples *run_samples(const SimCase *sim, uint32_t n, uint32_t jobs,
                           .threads = MAX(1, jobs),
                           .context = &work,
                           .begin = timeline_new,
-                          .end = timeline_end,
+                          .end = (GDestroyNotify)sim_timeline_free,
                           .round = run_one};
     uint32_t failed;
     if (!parallel_run(&all, &failed, error)) {

@@ -5,11 +5,6 @@
 #include "data/base/json.h"
 #include "data/formats/trace/trace.h"
 
-static void ranks_free(void *ranks)
-{
-    g_array_unref(ranks);
-}
-
 /* Whether all elements are different ranks. */
 static bool add_group(const JsonPlace *at, const char *name, const json_t *list,
                       GHashTable *groups)
@@ -39,8 +34,8 @@ GHashTable *trace_groups_read(const char *file, GError **error)
     json_t *root = json_read_file(file, "list of the ranks of groups", error), *list;
     if (!root)
         return NULL;
-    GHashTable *groups =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, ranks_free);
+    GHashTable *groups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                               (GDestroyNotify)g_array_unref);
     const char *name;
     bool good =
         json_is_object(root) ||
