@@ -45,7 +45,7 @@ static void to_host(const void *from, double *to, uint64_t n, size_t size)
 }
 
 void exec_host_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
-                      const double *from)
+                     const double *from)
 {
     KILTER_ASSERT(local < backend->n_local);
     (void)local;
@@ -53,7 +53,7 @@ void exec_host_write(ExecBackend *backend, uint32_t local, const ExecShard *to,
 }
 
 void exec_host_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
-                     double *to)
+                    double *to)
 {
     KILTER_ASSERT(local < backend->n_local);
     (void)local;
@@ -61,7 +61,7 @@ void exec_host_read(ExecBackend *backend, uint32_t local, const ExecShard *from,
 }
 
 void exec_host_copy(ExecBackend *backend, uint32_t local, const ExecShard *from,
-                     const ExecShard *to)
+                    const ExecShard *to)
 {
     (void)local;
     memset(to->data, 0, exec_shard_elements(to) * backend->element_bytes);
@@ -70,7 +70,7 @@ void exec_host_copy(ExecBackend *backend, uint32_t local, const ExecShard *from,
 }
 
 void exec_host_add(ExecBackend *backend, uint32_t local, const ExecShard *from,
-                    const ExecShard *to)
+                   const ExecShard *to)
 {
     (void)local;
     exec_shard_add(from, to, backend->element_bytes);
