@@ -1,5 +1,5 @@
-/* What backends whose shards lie in this process's memory share (private to exec): members of
- * ExecBackendOps. */
+/* Members of ExecBackendOps that backends share whose shards lie in the memory of this process
+ * (private to exec). */
 #pragma once
 
 #include "exec/backend.h"

@@ -11,8 +11,8 @@
 typedef struct {
     uint32_t stage, microbatch;
     bool backward;
-    char
-        letter; /* F, B, or of a split backward I for the stage before and W for weights */
+    /* F, B, or of a split backward I for the stage before and W for weights */
+    char letter;
     uint32_t instr; /* its first computation */
 } ExportStep;
 
