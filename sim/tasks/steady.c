@@ -138,9 +138,8 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
     const uint32_t cycle = more ? steady_cycle(more->timeline, &now, &later_s) : 1,
                    beside = cycle ? (n_all - n) % cycle : 0;
     *again = cycle == 0;
-    const double whole_s = more && cycle ? more->iteration_time_s +
-                                               (n_all - n) / cycle * later_s
-                                         : 0;
+    const double whole_s =
+        more && cycle ? more->iteration_time_s + (n_all - n) / cycle * later_s : 0;
     if (options->enough_s > 0 && beside == 0 && whole_s >= options->enough_s) {
         more->iteration_time_s = whole_s;
         steady_place(more, plan, period, n);

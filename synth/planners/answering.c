@@ -111,10 +111,9 @@ static void compare_with_any(const Question *question, Answer *answer)
     answer->plan->any_time_s =
         fmin(free->plan->iteration_time_s, answer->plan->iteration_time_s);
     g_autoptr(GError) why = NULL;
-    g_autoptr(GArray) files =
-        plan_export(free->plan, question->graph,
-                    free->view ? free->view : question->cluster, answer->plan->target,
-                    "plan", &why);
+    g_autoptr(GArray) files = plan_export(free->plan, question->graph,
+                                          free->view ? free->view : question->cluster,
+                                          answer->plan->target, "plan", &why);
     answer->plan->any_why = files ? NULL : g_strdup(export_reason(why));
 }
 

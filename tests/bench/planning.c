@@ -108,8 +108,8 @@ static void answer(void *data)
     planner_options_init(&options);
     planner_options_set(&options, "work", job->fidelity, NULL);
     options.effort = 1000;
-    g_autoptr(Portfolio) portfolio = portfolio_new(
-        job->model, job->view->cluster, &options, &how, &job->error);
+    g_autoptr(Portfolio) portfolio =
+        portfolio_new(job->model, job->view->cluster, &options, &how, &job->error);
     check(job);
 }
 
