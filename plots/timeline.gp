@@ -24,7 +24,9 @@ set lmargin at screen 0.20
 set rmargin at screen 0.98
 set xrange [0:end]
 
-short(s) = strlen(s) > 29 ? s[1:28]."…" : s
+# A long name loses the end of the machine's, not the type and the number of devices that are alike.
+tail(s) = strstrt(s, " (") > 0 ? s[strstrt(s, " ("):strlen(s)] : ""
+short(s) = strlen(s) <= 33 ? s : strlen(tail(s)) < 30 ? s[1:32 - strlen(tail(s))]."…".tail(s) : s[1:32]."…"
 owner = ""
 stats ARG1 index 3 using (owner = strcol(1), 0) nooutput
 # The legend.

@@ -236,10 +236,7 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
             error, "fidelity %s has no timeline for --trace and --explain, expected %s",
             evaluation->report->fidelity, others);
     if (!evaluation_check_fits(evaluation, error) ||
-        !sample(evaluation, own, &sim, &samples, error) ||
-        (own->trace && !write_trace(evaluation, own, error)) ||
-        (own->dot && !write_dot(evaluation, own->dot, error)) ||
-        !command_execution_write(&own->execution, evaluation, &sim, error))
+        !sample(evaluation, own, &sim, &samples, error))
         return false;
     json_t *object =
         evaluation_simulation_json(evaluation, options->verbose, own->explain);
@@ -249,8 +246,12 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     }
     if (samples)
         json_object_set_new(object, "samples", samples_json(samples));
+    /* Files last: the days may be refused. */
     if (!command_campaign_add(&own->campaign, &own->how, own->argv, options, evaluation,
-                              object, error)) {
+                              object, error) ||
+        (own->trace && !write_trace(evaluation, own, error)) ||
+        (own->dot && !write_dot(evaluation, own->dot, error)) ||
+        !command_execution_write(&own->execution, evaluation, &sim, error)) {
         json_decref(object);
         return false;
     }

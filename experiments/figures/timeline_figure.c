@@ -147,7 +147,7 @@ static void add_names(Table *table)
                 continue;
             g_autofree char *name = g_strdup(device->name ? device->name : "");
             const bool slow = j == table->slowest && table->n_rows > 1;
-            g_string_append_printf(table->text, "%d\t%.60s\t", row,
+            g_string_append_printf(table->text, "%d\t%.160s\t", row,
                                    g_strdelimit(name, "\t\n", ' '));
             if (device->alike > 1)
                 g_string_append_printf(table->text, "%d alike%s", device->alike,
@@ -190,7 +190,7 @@ static void add_memory(Table *table)
     }
     const char *name = table->fullest >= 0 ? table->device[table->fullest].name : NULL;
     g_autofree char *plain = g_strdup(name ? name : "-");
-    g_string_append_printf(table->text, "\n\n%.60s\n", g_strdelimit(plain, "\t\n", ' '));
+    g_string_append_printf(table->text, "\n\n%.160s\n", g_strdelimit(plain, "\t\n", ' '));
 }
 
 static void table_clear(Table *table)

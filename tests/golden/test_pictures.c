@@ -50,6 +50,30 @@ static void test_commands(void **state)
     check_file(box, "league.svg");
 }
 
+/* A device's label keeps the type, and the number of those that are alike, whatever the machine is
+ * called. Days that are refused leave no trace. */
+static void test_labels(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(
+        box, "long.yaml",
+        "machines: [{name: a-machine-with-a-long-name-of-its-rack, device: h100-sxm-64g, "
+        "gpus: 8, nic: ib-ndr, count: 2}, {name: b, device: a100-80g, gpus: 8, nic: "
+        "ib-ndr}]");
+    run(box, "simulate vit:layers=1,global_batch=48 long.yaml --planner dp-ev "
+             "--granularity gpu -q -f flow --trace t.json");
+    run(box, "figure timeline --trace t.json -q -o timeline.svg");
+    check_file(box, "timeline.svg");
+    g_autofree char *timeline = sandbox_read(box, "timeline.svg");
+    assert_non_null(strstr(timeline, "\342\200\246 (h100-sxm-64g), 16 alike"));
+    program_refuses(
+        box, "simulate vit:layers=1 hap-8 --planner dp-ev --trace none.json --days 0", 2,
+        "--days: expected a number");
+    g_autofree char *none = g_build_filename(box->folder, "none.json", NULL);
+    assert_false(g_file_test(none, G_FILE_TEST_EXISTS));
+}
+
 /* `kilter plot`: kinds, formats, and what it refuses. */
 static void test_plots(void **state)
 {
@@ -144,8 +168,8 @@ static void test_random(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_commands),
-                                       cmocka_unit_test(test_plots),
-                                       cmocka_unit_test(test_random)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_plots), cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
