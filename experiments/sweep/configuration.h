@@ -48,8 +48,8 @@ struct Configuration {
     const char *fidelity;
     const PlannerOptions *options; /* all but the seed */
     uint64_t seed;
-    Subject *
-        subject; /* borrowed: shares its graph; NULL: the graph is the configuration's own */
+    /* borrowed: shares its graph; NULL: the graph is the configuration's own */
+    Subject *subject;
     Question *opened;  /* by the check; NULL: each plan opens a new one */
     ClusterView *view; /* its view */
     const char *

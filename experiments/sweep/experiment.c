@@ -115,10 +115,13 @@ static Configuration *configuration_at(Experiment *experiment, const GridPlace *
     const Variant *model = &g_array_index(grid->model, Variant, place->at[GRID_MODEL]);
     const Variant *on = &g_array_index(grid->cluster, Variant, place->at[GRID_CLUSTER]);
     const Variant *by = &g_array_index(grid->planner, Variant, place->at[GRID_PLANNER]);
+    const Granularity granularity =
+        grid->by_planner && planner_can(by->planner, PLANNER_GPUS)
+            ? GRANULARITY_GPU
+            : grid->granularity[place->at[GRID_GRANULARITY]];
     Configuration *c = configuration_of_subject(
         model->text, subject_of(experiment, model->text, on->cluster), on->text,
-        on->cluster, grid->granularity[place->at[GRID_GRANULARITY]], by->planner,
-        &by->options);
+        on->cluster, granularity, by->planner, &by->options);
     c->seed = grid->seed[place->at[GRID_SEED]];
     c->fidelity = grid->fidelity[place->at[GRID_FIDELITY]];
     c->impossible = on->impossible;

@@ -351,6 +351,7 @@ static bool open_granularity(Grid *grid, const char *changed, GError **error)
     grid->n_granularity = MAX(n, 1);
     grid->granularity = g_new0(Granularity, grid->n_granularity);
     grid->granularity[0] = GRANULARITY_MACHINE;
+    grid->by_planner = n == 0 && !changed;
     if (changed)
         return granularity_find(changed, grid->granularity, error);
     for (uint32_t i = 0; i < n; i++) {

@@ -31,6 +31,7 @@ typedef struct {
     const char **fidelity;
     uint64_t *seed;
     uint32_t n_granularity, n_fidelity, n_seed;
+    bool by_planner; /* the granularity, as none is given */
 } Grid;
 
 /* KILTER_ERROR_INPUT names file, line and key of the first unknown name, or of an empty axis. */

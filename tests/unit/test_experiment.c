@@ -62,6 +62,21 @@ static void test_defaults_and_changes(void **state)
     assert_int_equal(experiment_at(changed, 0)->seed, 17);
 }
 
+/* A planner of single GPUs has these where no granularity is given, as in kilter plan. */
+static void test_granularity_by_planner(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char TEXT[] = "name: x\ngrid:\n  model: ['" SMALL "']\n"
+                               "  cluster: [hap-8]\n  planner: [hap, amp]\n";
+    g_autofree char *machine = g_strconcat(TEXT, "  granularity: [machine]\n", NULL);
+    g_autoptr(Experiment) open = load(box, TEXT, NULL);
+    g_autoptr(Experiment) given = load(box, machine, NULL);
+    assert_int_equal(experiment_at(open, 0)->granularity, GRANULARITY_MACHINE);
+    assert_int_equal(experiment_at(open, 1)->granularity, GRANULARITY_GPU);
+    assert_int_equal(experiment_at(given, 1)->granularity, GRANULARITY_MACHINE);
+}
+
 /* An entry's own options come after those of the file. */
 static void test_options_of_a_planner(void **state)
 {
@@ -458,6 +473,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid_is_the_product),
         cmocka_unit_test(test_defaults_and_changes),
+        cmocka_unit_test(test_granularity_by_planner),
         cmocka_unit_test(test_options_of_a_planner),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_one_question_by_many_names),
