@@ -140,7 +140,8 @@ static void test_impossible_pairs_are_rows(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml",
                   GRID("'vit:layers=1,hidden=63,heads=4', '" SMALL "'", "hap-8",
-                       "dp-ev, amp, 'dp-ev:pin=none.such=identity'"));
+                       "dp-ev, amp, 'dp-ev:pin=none.such=identity'")
+                  "  granularity: [machine]\n");
     g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db");
     assert_non_null(strstr(ran.out, "6 configurations, 0 already there, 6 evaluated (0 "
                                     "out of memory, 5 impossible)"));
