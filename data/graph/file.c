@@ -28,6 +28,7 @@ const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
     {"top", offsetof(OpAttr, top), ATTR_SIZE},
     {"sigmoid", offsetof(OpAttr, sigmoid), ATTR_FLAG},
     {"normalised", offsetof(OpAttr, normalised), ATTR_FLAG},
+    {"dropless", offsetof(OpAttr, dropless), ATTR_FLAG},
     {"scale", offsetof(OpAttr, scale), ATTR_NUMBER},
 };
 

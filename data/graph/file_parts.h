@@ -17,5 +17,5 @@ typedef struct {
     size_t at;
     AttrType type;
 } GraphAttr;
-enum { GRAPH_ATTRS = 14 };
+enum { GRAPH_ATTRS = 15 };
 extern const GraphAttr GRAPH_ATTR[GRAPH_ATTRS];

@@ -352,6 +352,7 @@ typedef struct {
     uint32_t top;      /* gate_topk: experts of a token */
     bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax; gate, scan_gates: above */
     bool normalised;   /* gate_topk: a token's weights sum to 1 */
+    bool dropless;     /* route: an expert has room for all its tokens, and slots for the mean */
     double scale;      /* gate_topk: factor on the weights */
 } OpAttr;
 

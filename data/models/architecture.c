@@ -115,8 +115,9 @@ static TensorId mixture(const Layer *l, TensorId x)
                            .normalised = a->normalised,
                            .scale = a->scale};
     const uint32_t tokens = graph_tensor(l->graph, x)->dim[1];
+    const double factor = l->sizes->capacity_factor;
     const double slots =
-        ceil(l->sizes->capacity_factor * a->top * tokens / a->experts - 1e-9);
+        ceil((factor > 0 ? factor : 1) * a->top * tokens / a->experts - 1e-9);
     g_autofree char *extents =
         g_strdup_printf("C=%u", (uint32_t)fmin(fmax(1, slots), tokens));
     const TensorId logits = layer_linear(l, "moe.router", x, a->experts, a->router_bias);
@@ -125,8 +126,8 @@ static TensorId mixture(const Layer *l, TensorId x)
     TensorId y = x;
     if (a->latent)
         y = layer_linear(l, "moe.latent", y, a->latent, a->ffn_bias);
-    y = layer_op(l, OP_ROUTE, "moe.route", (OpAttr){0}, 2, (TensorId[]){weight, y},
-                 extents);
+    y = layer_op(l, OP_ROUTE, "moe.route", (OpAttr){.dropless = factor == 0}, 2,
+                 (TensorId[]){weight, y}, extents);
     y = expert_networks(l, y, weight, a->latent ? a->latent : a->hidden);
     y = layer_binary(l, OP_UNROUTE, "moe.unroute", y, weight);
     if (a->latent && a->latent_norm)

@@ -234,8 +234,9 @@ const char *architecture_check(const Architecture *architecture, uint32_t seq,
 
 /* The forward graph and its loss: sequences of `seq` tokens (images have a length of their own). An
  * expert has capacity_factor x top x tokens / experts slots per sequence: with 1 no token is
- * dropped as long as the load is even. `mtp`: modules for further tokens that are trained, too.
- * `patches`: of a sample's image, whose tokens are the first of `seq`; 0: text only. */
+ * dropped as long as the load is even; 0: none ever is, and tensors have the mean's slots. `mtp`:
+ * modules for further tokens that are trained, too. `patches`: of a sample's image, whose tokens
+ * are the first of `seq`; 0: text only. */
 typedef struct {
     uint32_t batch, seq, mtp, patches;
     double capacity_factor;

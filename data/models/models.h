@@ -60,6 +60,7 @@ typedef enum {
     SMALL_PATCH,    /* elements of a patch's edge */
     SMALL_IMAGE,    /* a few patches; without any, the least that convolutions leave something of */
     SMALL_BYTES,    /* of a few elements for each device */
+    SMALL_ROOM,     /* `base` where it is 0, so that small models have room for all */
     SMALL_DEVICES   /* the number of devices: a model in a file shrinks itself by it */
 } SmallWay;
 

@@ -106,6 +106,8 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
         return ELEMENT_BYTES * vary(s->random, 1 + 2 * s->n_devices);
     case SMALL_DEVICES:
         return value > 0 ? value : vary(s->random, s->n_devices);
+    case SMALL_ROOM:
+        return row->base;
     }
     g_assert_not_reached();
 }
@@ -129,7 +131,8 @@ char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microba
             g_strndup(pairs[i], (gsize)(equals ? equals - pairs[i] : 0));
         const ModelSmall *row = number ? row_of(key) : NULL;
         g_string_append(text, i ? "," : "");
-        if (!row || row->way == SMALL_STAYS) {
+        if (!row || row->way == SMALL_STAYS ||
+            (row->way == SMALL_ROOM && g_ascii_strtod(equals + 1, NULL) > 0)) {
             g_string_append(text, pairs[i]);
             continue;
         }

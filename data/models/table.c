@@ -12,10 +12,10 @@
 /* global_batch and experts: 0 means "follow the cluster"; resolved before building. */
 #define BATCH(value) SIZE("batch", value), {"global_batch", 0, 0, 1e9, true, NULL, 0}
 #define DROPOUT(value) {"dropout", value, 0, 0.99, false, NULL, 0}
-#define CAPACITY(value) {"capacity_factor", value, 0.01, 100, false, NULL, 0}
+#define CAPACITY(value, least) {"capacity_factor", value, least, 100, false, NULL, 0}
 #define ENCODER LAYERS(8), SIZE("hidden", 768), SIZE("heads", 12), SIZE("ffn", 3072), DROPOUT(0.1)
 #define EXPERTS \
-    {"experts", 0, 0, 1e6, true, NULL, 0}, CAPACITY(1.25), SIZE("moe_every", 2), \
+    {"experts", 0, 0, 1e6, true, NULL, 0}, CAPACITY(1.25, 0.01), SIZE("moe_every", 2), \
     SIZE("moe_group", 1)
 #define IMAGE  SMALL("image", 32), SIZE("patch", 4), SIZE("classes", 10)
 #define IMAGES SMALL("edge", 224), SMALL("width", 64), SIZE("classes", 1000)
@@ -83,7 +83,7 @@ const ModelEntry MODEL_TABLE[] = {
     {{"mixtral", "Mixtral 8x7B, Jiang et al. 2024"}, model_mixtral, model_mixtral_check,
      {BATCH(1), LAYERS(32), SIZE("hidden", 4096), SIZE("heads", 32), SIZE("kv_heads", 8),
       SIZE("ffn", 14336), SIZE("seq", 4096), SIZE("vocab", 32000), SMALL("experts", 8),
-      SMALL("top", 2), CAPACITY(1)},
+      SMALL("top", 2), CAPACITY(1, 0)},
      .attention = true},
     {{"resnet50", "He et al. 2015, as torchvision has it (ImageNet-1k)"},
      model_resnet50, model_resnet_check,
@@ -125,7 +125,7 @@ const ModelEntry MODEL_OF_TEXT = {{"config.json", "a file of Hugging Face"},
                                   NULL,
                                   {BATCH(1),
                                    {"seq", 0, 0, 1e9, true, NULL, 0},
-                                   CAPACITY(1),
+                                   CAPACITY(0, 0),
                                    {"mtp", 0, 0, 64, true, NULL, 0},
                                    {"patches", 0, 0, 1e6, true, NULL, 0},
                                    {"small", 0, 0, 1e6, true, NULL, 0}},
@@ -185,7 +185,7 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
     {"host_words", SMALL_STAYS, 0, 0, 0},
     {"own_moments", SMALL_STAYS, 0, 0, 0},
     {"dropout", SMALL_STAYS, 0, 0, 0},
-    {"capacity_factor", SMALL_STAYS, 0, 0, 0},
+    {"capacity_factor", SMALL_ROOM, 100, 0, 100},
     {"forward", SMALL_STAYS, 0, 0, 0},
     {"backward", SMALL_STAYS, 0, 0, 0},
 };

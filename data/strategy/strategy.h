@@ -134,6 +134,9 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(COUNT(0, 65535), etp, "etp", "0",                                                    \
       "devices that share each expert's tensors: tp, or 1, so that the devices that tp "  \
       "joins share the experts, too, and ep is a multiple of tp; 0: tp")                  \
+    X(NUMBER(1, 65535), imbalance, "imbalance", "1",                                       \
+      "tokens of the fullest expert of each layer over their mean, with dropless "         \
+      "experts; the others share the rest evenly")                                         \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
       "samples of a microbatch on a replica; 0: by the option microbatches")              \
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \

@@ -348,7 +348,7 @@ void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work
 
 void sim_work_scale(SimWork *work, const ClusterView *view, double factor)
 {
-    KILTER_ASSERT(factor >= 0 && factor <= 1);
+    KILTER_ASSERT(factor >= 0 && isfinite(factor));
     if (factor == 1)
         return;
     work->flops *= factor;

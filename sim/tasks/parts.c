@@ -57,6 +57,26 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
         split->start[r + 1] = split->start[r] + split->replica[r];
 }
 
+/* The tensors of experts' slots: those that some op reads or makes as such. */
+static bool *find_slots(const Graph *graph)
+{
+    bool *slots = g_new0(bool, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        OpSpace space;
+        graph_op_space(graph, id, &space);
+        for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+            const TensorId t = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
+            const int8_t *loop = space.dim_loop[k];
+            if (graph_tensor(graph, t)->rank > 3 && loop[1] >= 0 && loop[2] >= 0 &&
+                space.loop[loop[1]].letter == 'e' &&
+                g_ascii_tolower(space.loop[loop[2]].letter) == 'c')
+                slots[t] = true;
+        }
+    }
+    return slots;
+}
+
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
 {
     g_autoptr(SimParts) parts = g_new0(SimParts, 1);
@@ -71,6 +91,9 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
     }
     parts->memo = sim_memo_new();
     parts->offloads = plan->strategy.offload != NULL;
+    parts->imbalance = plan->strategy.imbalance;
+    if (parts->imbalance > 1)
+        parts->slots = find_slots(graph);
     return g_steal_pointer(&parts);
 }
 
@@ -84,6 +107,7 @@ void sim_parts_free(SimParts *parts)
         g_free(parts->split[s].start);
     }
     g_free(parts->split);
+    g_free(parts->slots);
     sim_memo_free(parts->memo);
     plan_layout_clear(&parts->layout);
     g_free(parts);
@@ -113,6 +137,36 @@ static double ratio(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
+double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                     uint32_t i, SimPart *part)
+{
+    const DeviceGroup *of = &parts->layout.group[group];
+    const uint32_t n_shards = group_shards(of), r = i / of->n_devices;
+    const struct {
+        FormAxis axis;
+        double *part;
+        uint32_t place;
+    } AXIS[] = {{AXIS_REPLICAS, &part->replicas, r / n_shards},
+                {AXIS_SHARDS, &part->shards, r % n_shards},
+                {AXIS_POSITIONS, &part->inside, i % of->n_devices}};
+    const double n = graph_tensor(parts->layout.graph, tensor)->dim[1],
+                 other = n > 1 ? (n - parts->imbalance) / (n - 1) : 1;
+    double experts = n, load = 1;
+    bool first = true;
+    for (uint32_t a = 0; a < G_N_ELEMENTS(AXIS); a++) {
+        if (form_on(AXIS[a].axis, form) != form_gather(1))
+            continue;
+        experts *= *AXIS[a].part;
+        first &= AXIS[a].place == 0;
+        const double now = first && experts > 0
+                               ? (parts->imbalance + (experts - 1) * other) / experts
+                               : other;
+        *AXIS[a].part *= ratio(now, load);
+        load = now;
+    }
+    return load;
+}
+
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i)
 {
@@ -139,6 +193,8 @@ SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form fo
         part.replicas = find(parts, &cut.replicas)->share[i];
     if (cut.is_cut && !cut.nested)
         part.inside = find(parts, &cut.inner)->share[i];
+    if (parts->slots && parts->slots[tensor])
+        sim_part_load(parts, group, tensor, form, i, &part);
     return part;
 }
 
@@ -279,6 +335,27 @@ static void loops_of(const SimParts *parts, OpId op, const Rule *rule, const OpP
         of[rule->loop] *= part->inside;
 }
 
+/* The factor on the slots of an op that works on some; *loop gets the loop over them. */
+static double load_of_op(const SimParts *parts, const Instr *instr, const OpPart *of,
+                         uint32_t i, int *loop)
+{
+    const Op *op = graph_get_op(parts->layout.graph, instr->op);
+    OpSpace space;
+    *loop = -1;
+    if (!parts->slots)
+        return 1;
+    graph_op_space(parts->layout.graph, instr->op, &space);
+    for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+        const TensorId t = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
+        SimPart part = {of->batch, of->shards, of->replicas, of->inside};
+        if (!parts->slots[t])
+            continue;
+        *loop = space.dim_loop[k][2];
+        return sim_part_load(parts, instr->group, t, instr->form[k], i, &part);
+    }
+    return 1;
+}
+
 double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                   const Rule *rule, uint32_t i, bool more)
 {
@@ -289,13 +366,15 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     const bool kernels =
         device->kernels && !graph_is_timed(graph) && !graph_op_times(graph, instr->op);
     SimWork work = {0};
+    int slots;
+    const double load = load_of_op(parts, instr, &part, i, &slots);
     if (kernels) {
         sim_work_inner(graph, instr->op, rule, &work);
     } else {
         const Form *form = cut ? parts->layout.batch->form : NULL;
         sim_work_part(parts->memo, graph, view, instr->op, rule,
                       (SimOpShare){form, part.batch, 1}, &work);
-        sim_work_scale(&work, view, part.shards * part.replicas);
+        sim_work_scale(&work, view, part.shards * part.replicas * load);
     }
     if (cut)
         work.seconds *= of_microbatch(parts);
@@ -309,6 +388,8 @@ double sim_part_s(const SimParts *parts, const ClusterView *view, const Instr *i
     /* The GPUs of a machine share what it has. */
     double of[OP_MAX_LOOPS];
     loops_of(parts, instr->op, rule, &part, of);
+    if (slots >= 0)
+        of[slots] *= load;
     const double gpus = device->gpus;
     if (rule->loop >= 0)
         of[rule->loop] /= gpus;

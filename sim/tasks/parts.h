@@ -24,6 +24,10 @@ typedef struct {
     /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
     bool offloads; /* the host updates */
+    /* tokens of the first expert of a layer over their mean; the others share the rest evenly */
+    double imbalance;
+    bool *
+        slots; /* [tensor]: [batch, expert, slot, ...]; NULL: experts have equal tokens */
     SimMemo *memo; /* of ops' times; so parts are for one thread at a time */
 } SimParts;
 
@@ -39,6 +43,13 @@ typedef struct {
 } SimPart;
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
+
+/* The factor by which imbalance changes the slots of the device at place i, whose axes have the
+ * `part` of them in the form: a device with k of E experts, and a first one of I times the mean,
+ * has (I + (k - 1) (E - I) / (E - 1)) / k times the mean if the first is among them, else (E - I)
+ * / (E - 1). *part gets what each axis leaves of it then. */
+double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
+                     uint32_t i, SimPart *part);
 
 /* The part of one microbatch of a tensor that replica `replica` of the group has; 1 if it has
  * all. */

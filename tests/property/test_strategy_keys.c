@@ -9,7 +9,7 @@
     "optimizer=adam"
 #define MIXTRAL                                                                         \
     "mixtral:layers=4,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,global_batch=" \
-    "24,experts=4,optimizer=adam"
+    "24,experts=4,capacity_factor=0,optimizer=adam"
 
 /* Devices without and with kernels, and what ops take on them. */
 static const struct {
@@ -29,6 +29,7 @@ static const struct {
     {"cp_comm", "a2a"},
     {"ep", "2|4"},
     {"etp", "1"},
+    {"imbalance", "1.5"},
     {"micro_batch", "2"},
     {"microbatches", "2|4"},
     {"schedule",

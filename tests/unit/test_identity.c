@@ -583,6 +583,7 @@ static const struct {
     {"for", "ddp", "hap"},
     {"work", "10", "hap"},
     {"etp", "2", "manual"},
+    {"imbalance", "1.5", "manual"},
     {"stage_tp", "2 1", "manual"},
     {"stage_dp", "1 2", "manual"},
     {"offload", "optimizer", "manual"},

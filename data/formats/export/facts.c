@@ -112,17 +112,33 @@ static void put_spec(const char *spec, char **value)
     static const struct {
         const char *key;
         LaunchWord word;
-    } KEY[] = {{"hidden", WORD_HIDDEN},   {"ffn", WORD_FFN},
-               {"heads", WORD_HEADS},     {"kv_heads", WORD_KV_HEADS},
-               {"vocab", WORD_VOCAB},     {"experts", WORD_EXPERTS},
-               {"top", WORD_TOP},         {"capacity_factor", WORD_CAPACITY},
-               {"dropout", WORD_DROPOUT}, {"dropout", WORD_ATTENTION_DROPOUT}};
+    } KEY[] = {{"hidden", WORD_HIDDEN},
+               {"ffn", WORD_FFN},
+               {"heads", WORD_HEADS},
+               {"kv_heads", WORD_KV_HEADS},
+               {"vocab", WORD_VOCAB},
+               {"experts", WORD_EXPERTS},
+               {"top", WORD_TOP},
+               {"dropout", WORD_DROPOUT},
+               {"dropout", WORD_ATTENTION_DROPOUT}};
     g_auto(GStrv) pair = g_strsplit(model_spec_list(spec), ",", -1);
     for (uint32_t i = 0; pair[i]; i++)
         for (uint32_t k = 0; k < G_N_ELEMENTS(KEY); k++) {
             const size_t n = strlen(KEY[k].key);
             if (strncmp(pair[i], KEY[k].key, n) == 0 && pair[i][n] == '=')
                 put_text(value, KEY[k].word, pair[i] + n + 1);
+        }
+}
+
+/* Experts' slots; none are said of dropless experts. */
+static void put_capacity(const char *spec, char **value)
+{
+    static const char KEY[] = "capacity_factor=";
+    g_auto(GStrv) pair = g_strsplit(model_spec_list(spec), ",", -1);
+    for (uint32_t i = 0; pair[i]; i++)
+        if (g_str_has_prefix(pair[i], KEY) && strcmp(pair[i] + strlen(KEY), "0") != 0) {
+            put_text(value, WORD_CAPACITY, pair[i] + strlen(KEY));
+            put_text(value, WORD_PADDED, "on");
         }
 }
 
@@ -226,7 +242,6 @@ void export_model_words(const ExportCase *c, char **value)
         put_number(value, WORD_VOCAB_MULTIPLE, 1);
     if (launch_number(value, WORD_EXPERTS)) {
         put_text(value, WORD_DISPATCHER, "alltoall");
-        put_text(value, WORD_CAPACITY, value[WORD_CAPACITY] ? value[WORD_CAPACITY] : "1");
-        put_text(value, WORD_PADDED, "on");
+        put_capacity(c->plan->model, value);
     }
 }

@@ -1,0 +1,150 @@
+/* Dropless experts with uneven tokens: devices wait for the one with the fullest expert, which
+ * holds more of what experts keep, by the closed form of how many experts it has beside it. */
+#include <math.h>
+#include <string.h>
+
+#include "data/models/model.h"
+#include "tests/support/made_plan.h"
+#include "tests/support/shrunk.h"
+
+enum { EXPERTS = 8 };
+
+#define MODEL                                                                            \
+    "mixtral:layers=4,hidden=256,heads=8,kv_heads=8,ffn=2048,seq=256,vocab=256,experts=" \
+    "8,global_batch=16,capacity_factor="
+
+typedef struct {
+    double compute_s, time_s, bytes,
+        other_bytes; /* bytes: of the first device, of the last */
+} Measured;
+
+static Measured measure(const char *fidelity, const char *costs, const char *degrees,
+                        double imbalance)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *set = g_strdup_printf("runtime=none costs=%s %s imbalance=%g", costs,
+                                           degrees, imbalance);
+    g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", set);
+    SimOptions options;
+    sim_options_init(&options);
+    options.costs = strcmp(costs, "shares") == 0 ? SIM_COSTS_SHARES : SIM_COSTS_KERNELS;
+    g_autoptr(SimReport) report =
+        sim_evaluate_with(made.plan, made.graph, made.view, fidelity, &options, &error);
+    assert_no_error(error);
+    return (Measured){report->comp_s, report->iteration_time_s,
+                      (double)report->memory_bytes[0],
+                      (double)report->memory_bytes[report->n_devices - 1]};
+}
+
+/* Tokens of a device with `experts` of them, over the mean. */
+static double load(double imbalance, double experts)
+{
+    return (imbalance + (experts - 1) * (EXPERTS - imbalance) / (EXPERTS - 1)) / experts;
+}
+
+/* Degrees under which a device has so many experts. */
+static const struct {
+    const char *degrees;
+    double experts;
+} DEGREES[] = {{"ep=8", 1},
+               {"ep=4", 2},
+               {"ep=2", 4},
+               {"tp=2 ep=8 etp=1", 1},
+               {"tp=2 ep=4 etp=1", 2},
+               {"cp=4 ep=4", 2}};
+
+static void test_fullest_waits(void **state)
+{
+    static const char *const FIDELITY[] = {"stage", "flow"};
+    static const double IMBALANCE[] = {1.5, 3};
+    (void)state;
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FIDELITY); f++) {
+        const double one = measure(FIDELITY[f], "shares", "ep=8", 2).compute_s -
+                           measure(FIDELITY[f], "shares", "ep=8", 1).compute_s;
+        assert_true(one > 0);
+        for (uint32_t d = 0; d < G_N_ELEMENTS(DEGREES); d++)
+            for (uint32_t i = 0; i < G_N_ELEMENTS(IMBALANCE); i++) {
+                const char *degrees = DEGREES[d].degrees;
+                const Measured even = measure(FIDELITY[f], "shares", degrees, 1),
+                               uneven =
+                                   measure(FIDELITY[f], "shares", degrees, IMBALANCE[i]);
+                const double more = load(IMBALANCE[i], DEGREES[d].experts) - 1;
+                assert_close((uneven.compute_s - even.compute_s) / one, more, 1e-6);
+                assert_true(uneven.time_s - even.time_s >
+                            0.999 * (uneven.compute_s - even.compute_s));
+            }
+    }
+}
+
+static void test_memory(void **state)
+{
+    (void)state;
+    const double one = measure("stage", "shares", "ep=8", 2).bytes -
+                       measure("stage", "shares", "ep=8", 1).bytes;
+    assert_true(one > 0);
+    for (uint32_t d = 0; d < G_N_ELEMENTS(DEGREES); d++) {
+        const char *degrees = DEGREES[d].degrees;
+        const Measured even = measure("stage", "shares", degrees, 1),
+                       uneven = measure("stage", "shares", degrees, 3);
+        const double more = load(3, DEGREES[d].experts) - 1;
+        assert_close((uneven.bytes - even.bytes) / one, more, 1e-3);
+        if (strcmp(degrees, "ep=8") == 0) /* the other experts have less */
+            assert_close((uneven.other_bytes - even.other_bytes) / one, -2.0 / 7, 1e-3);
+    }
+}
+
+/* Kernels' times grow with the slots, too, about as a capacity of so many makes them. */
+static void test_kernels(void **state)
+{
+    (void)state;
+    const double even = measure("stage", "kernels", "ep=8", 1).time_s,
+                 uneven = measure("stage", "kernels", "ep=8", 2).time_s;
+    g_auto(Made) padded = made_plan("manual", MODEL "2", "dgx-h100", "runtime=none ep=8");
+    const double gain = padded.plan->iteration_time_s - even;
+    assert_true(gain > 0);
+    assert_close((uneven - even) / gain, 1, 0.2);
+}
+
+/* The small model has room for all tokens of an expert, so the proof is of dropless routing. */
+static void test_proved(void **state)
+{
+    (void)state;
+    for (uint32_t d = 0; d < G_N_ELEMENTS(DEGREES); d++) {
+        g_autofree char *set = g_strconcat(DEGREES[d].degrees, " imbalance=2", NULL);
+        g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", set);
+        check_shrunk(made.plan, made.graph);
+    }
+    g_autofree char *small = model_shrink(MODEL "0", 4, 1, NULL);
+    g_autoptr(Graph) graph = model_build(small, 4, NULL, NULL);
+    const Tensor *slots = graph_tensor(graph, graph_find(graph, "layers.0.moe.route"));
+    const Op *route = graph_get_op(graph, slots->producer);
+    assert_int_equal(slots->dim[2], graph_tensor(graph, route->in[1])->dim[1]);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *set, *why;
+    } OF[] = {{MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
+              {MODEL "0", "ep=8 imbalance=4.5", "expected at most 4"},
+              {MODEL "0", "imbalance=2", "expected ep above 1"},
+              {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
+        g_autoptr(GError) error = NULL;
+        g_auto(Made) made = make("manual", OF[i].model, "dgx-h100", OF[i].set, &error);
+        assert_null(made.plan);
+        assert_int_equal(error->code, KILTER_ERROR_INPUT);
+        assert_non_null(strstr(error->message, "imbalance"));
+        assert_non_null(strstr(error->message, OF[i].why));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fullest_waits), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kernels), cmocka_unit_test(test_proved),
+        cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
