@@ -262,17 +262,28 @@ static void test_vocabulary_is_padded(void **state)
     refuses(&odd, "torchtitan", "a vocabulary that tp does not divide");
 }
 
-/* Experts that the ranks of tp share are said, as they are not Megatron-LM's default. */
+/* Experts that the ranks of tp share are said, as they are not Megatron-LM's default. These ranks
+ * count among those that divide the experts. Dropless experts have no capacity. */
 static void test_whole_experts(void **state)
 {
     (void)state;
-    g_auto(Made) made = made_plan(
-        "manual",
+    static const char MODEL[] =
         "mixtral:layers=2,hidden=16,heads=4,kv_heads=2,ffn=16,seq=8,vocab=16,experts=4,"
-        "global_batch=8",
-        "star:hosts=4,bandwidth=10Gb/s", "tp=2 ep=4 etp=1 sequence_parallel=on");
+        "global_batch=8,capacity_factor=0";
+    static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
+    g_auto(Made) made =
+        made_plan("manual", MODEL, FOUR, "tp=2 ep=4 etp=1 sequence_parallel=on");
+    g_auto(Made) two =
+        made_plan("manual", MODEL, FOUR, "tp=2 ep=2 etp=1 sequence_parallel=on");
+    g_auto(Made) bare = made_plan("manual", MODEL, FOUR, "tp=2 ep=2 etp=1");
     g_autoptr(GArray) files = export(&made, "megatron");
+    g_autoptr(GArray) files_of_two = export(&two, "megatron");
     assert_non_null(strstr(file_text(files, 0), "--expert-tensor-parallel-size 1 "));
+    assert_non_null(strstr(file_text(files, 0), "--expert-model-parallel-size 4 "));
+    assert_null(strstr(file_text(files, 0), "capacity"));
+    assert_non_null(
+        strstr(file_text(files_of_two, 0), "--expert-model-parallel-size 2 "));
+    refuses(&bare, "megatron", "ep=2 with tp=2 without sequence_parallel");
     refuses(&made, "torchtitan", "etp=1");
     refuses(&made, "flagscale", "etp=1");
 }

@@ -72,8 +72,8 @@ char **export_words(const ExportCase *c)
         put_number(value, WORD_CP, l->cp);
         put_text(value, WORD_CP_COMM, l->all_to_all ? "a2a" : "allgather");
     }
-    if (l->ep > 1)
-        put_number(value, WORD_EP, l->ep);
+    if (l->ep > 1 || l->experts) /* with etp=1 the ranks of tp count, too */
+        put_number(value, WORD_EP, l->ep * (l->experts ? l->tp : 1));
     if (l->experts)
         put_number(value, WORD_ETP, 1);
     if (l->tp > 1)

@@ -224,11 +224,11 @@ static bool megatron_runs(const ExportCase *c, GError **error)
            (l->zero < 2 || l->pp == 1 ||
             export_refuse_layer(
                 c, 1, error, "zero=%u with pipelines; its FSDP is without", l->zero)) &&
-           (l->ep == 1 || l->tp == 1 || l->sequence[0] ||
+           ((l->ep == 1 && !l->experts) || l->tp == 1 || l->sequence[0] ||
             export_refuse_layer(c, 1, error,
                                 "ep=%u with tp=%u without sequence_parallel, at which it "
                                 "stops",
-                                l->ep, l->tp));
+                                l->ep * (l->experts ? l->tp : 1), l->tp));
 }
 
 static bool flagscale_runs(const ExportCase *c, GError **error)
