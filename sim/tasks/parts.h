@@ -26,8 +26,8 @@ typedef struct {
     bool offloads; /* the host updates */
     /* tokens of the first expert of a layer over their mean; the others share the rest evenly */
     double imbalance;
-    bool *
-        slots; /* [tensor]: [batch, expert, slot, ...]; NULL: experts have equal tokens */
+    /* [tensor]: [batch, expert, slot, ...]; NULL: experts have equal tokens */
+    bool *slots;
     SimMemo *memo; /* of ops' times; so parts are for one thread at a time */
 } SimParts;
 

@@ -280,7 +280,7 @@ static void test_whole_experts(void **state)
     g_autoptr(GArray) files_of_two = export(&two, "megatron");
     assert_non_null(strstr(file_text(files, 0), "--expert-tensor-parallel-size 1 "));
     assert_non_null(strstr(file_text(files, 0), "--expert-model-parallel-size 4 "));
-    assert_null(strstr(file_text(files, 0), "capacity"));
+    assert_null(strstr(file_text(files, 0), "--moe-expert-capacity"));
     assert_non_null(
         strstr(file_text(files_of_two, 0), "--expert-model-parallel-size 2 "));
     refuses(&bare, "megatron", "ep=2 with tp=2 without sequence_parallel");
