@@ -31,6 +31,7 @@
     X(unaligned, "1", 0.1, 1)      /* sum or width no multiple of what a load takes */     \
     X(batched, "1", 0.1, 2)        /* batched products against one */                      \
     X(amd, "1", 0.1, 1)            /* what AMD's library reaches of it */                  \
+    X(early, "1", 0.1, 1)          /* what sm 75 and older reach of it */ \
     X(burst, "ms", 0.01, 1000)     /* of work at peak that an idle board does before it throttles */ \
     X(burst_width, "1", 1.01, 1000) /* and the factor up to where it always does */
 

@@ -1,8 +1,8 @@
 /* Convolutions, by the two ways that libraries know, of which the time is a soft minimum (exponent
  * `choice`: they choose by rules, not by measuring):
  *
- *     implicit product    the batched product m = samples x out image, n = out channels, k = in channels x filter, / implicit
- *     F(4,3)              Winograd: 36 products of 16-element tiles, / large, + the transforms' traffic
+ *     implicit product    m = samples x out image, n = out channels, k = in channels x filter, / implicit
+ *     F(4,3)              Winograd: 36 products of 16-element tiles, / large, + transforms' traffic
  *
  * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Windows overlap: an implicit
  * product reads its image once, although a pixel is in filter/stride^2 of them. Gradients of the
@@ -47,8 +47,8 @@ static double convolution_product_s(const KernelDevice *device, const Kernel *ke
                                 .batched = true,
                                 .alone = kernel->alone,
                                 .overlap = overlap,
-                                .whole = kernel->convolution.pass !=
-                                         KERNEL_WEIGHT_GRADIENT};
+                                .whole =
+                                    kernel->convolution.pass != KERNEL_WEIGHT_GRADIENT};
     return law_product_s(device, &product, report);
 }
 
@@ -92,8 +92,7 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
     if (c.filter == 9 && c.stride == 1 && kernel->convolution.rows == 3 && groups == 1) {
         KernelReport of = {0};
         t = convolution_soft(
-            law, t,
-            convolution_large_s(device, kernel, &c, n, k, report ? &of : NULL));
+            law, t, convolution_large_s(device, kernel, &c, n, k, report ? &of : NULL));
         if (report)
             least = convolution_soft(law, least, of.least_s / law->large);
     }

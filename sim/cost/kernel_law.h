@@ -11,7 +11,7 @@ typedef struct {
     double in_bytes, out_bytes;
     KernelFormat format;
     bool batched, alone;
-    double overlap; /* of a convolution: products that share an element of X in the cache, 1 or more */
+    double overlap; /* how often a convolution's product has an element of X */
     bool whole;     /* the library does not split the sum */
 } LawProduct;
 

@@ -25,7 +25,7 @@ typedef struct {
 
 /* Of lanes and of matrix units; the last of matrix units only with 5 and more bits of area a
  * thread, the last two of lanes for convolutions with few channels. */
-static const Tile LANE_TILE[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64}, {32, 128},
+static const Tile LANE_TILE[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},  {32, 128},
                                  {128, 32},  {64, 32},  {32, 32},  {16, 128}, {16, 64}};
 static const Tile TENSOR_TILE[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64},
                                    {64, 256},  {128, 64},  {64, 128},  {64, 64}};
@@ -102,7 +102,9 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                      .overlap = overlap,
                      .least_part = tensor ? 256 : 128};
     c.factor = (aligned ? 1 : law->unaligned) * (odd ? lane->pascal_odd : 1) *
-               (chip->gcn ? law->amd : 1) /
+               (chip->gcn                           ? law->amd
+                : chip->sm > 0 && chip->sm < AMPERE ? law->early
+                                                    : 1) /
                (pascal && !p->batched ? 1 + p->k / lane->pascal_row : 1);
     c.watts = fmax(device->power_w - law->idle_w, 0.1 * device->power_w);
     c.flops_j = law->flops_w * 1e9 * 12 / chip->process_nm *
@@ -139,7 +141,8 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
         2 * busiest * area * (k + law->k_start) * c->S / (c->peak * e * fill);
     const double w = fmin(c->S * most, tiles), wide = fmin(across, w),
                  high = law_clip(w / across, 1, down);
-    const double again = tiles / w * (wide * tile->width + high * tile->height / c->overlap) *
+    const double again = tiles / w *
+                         (wide * tile->width + high * tile->height / c->overlap) *
                          p->in_bytes * k,
                  dram = c->once * c->miss + fmax(again - c->once, 0) * c->lost;
     const double flops =

@@ -122,7 +122,8 @@ static void test_left_out(void **state)
     static const char *const PRODUCT[] = {"bmm", "linear", NULL};
     static const char *const PASS[] = {"elementwise", "ln", "softmax", NULL};
     static const char *const CONV[] = {"conv", NULL};
-    static const double PRODUCT_PERCENT[] = {14, 16}, PASS_PERCENT[] = {12, 12, 15}, CONV_PERCENT[] = {20};
+    static const double PRODUCT_PERCENT[] = {14, 16}, PASS_PERCENT[] = {12, 12, 15},
+                        CONV_PERCENT[] = {20};
     const uint32_t each = g_getenv("KILTER_ALL") ? 1 : 12;
     (void)state;
     refit_without("elementwise_fp32.csv", MEMORY, G_N_ELEMENTS(MEMORY), MIN(each, 6),
