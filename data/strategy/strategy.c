@@ -145,7 +145,13 @@ bool strategy_offload(const char *text, const char **kept, GError **error)
 {
     *kept = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
     return !*kept || strcmp(text, "optimizer") == 0 ||
-           refuse(error, "expected none or optimizer, got '%s'", text);
+           strategy_offloads_parameters(text) ||
+           refuse(error, "expected none, optimizer, optimizer+parameters: '%s'", text);
+}
+
+bool strategy_offloads_parameters(const char *offload)
+{
+    return offload && strcmp(offload, "optimizer+parameters") == 0;
 }
 
 /* --- the whole --- */

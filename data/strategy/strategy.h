@@ -181,12 +181,16 @@ OPTION_WORDS(CP_COMM_WORDS)
       "and exchange once a round (local SGD, DiLoCo)")                                    \
     X(PARSED(strategy_offload), offload, "offload", "none",                               \
       "none, or optimizer: its states, and from zero=2 on gradients, lie in the host's "  \
-      "memory, and the host updates")
+      "memory, and the host updates; optimizer+parameters, with zero=3: parameters, too, " \
+      "come from there each time that they are gathered")
 /* clang-format on */
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
     strategy_switches, strategy_offload;
+
+/* Whether an option `offload` (NULL: none) names parameters. */
+bool strategy_offloads_parameters(const char *offload);
 
 typedef struct {
     STRATEGY_TABLE(OPTION_MEMBER)

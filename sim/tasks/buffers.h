@@ -9,6 +9,10 @@
 PlanBuffers *sim_case_buffers(const SimCase *sim);
 PlanBuffers *sim_held_buffers(const SimCase *sim, bool ahead);
 
+/* Whether an update reads the buffer last, which holds a gradient. use: of all buffers. */
+bool sim_is_final_gradient(const uint32_t *use, const PlanBuffer *buffer,
+                           const Program *program, const Graph *graph);
+
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
  * and, where asked for, parameters gathered ahead, which `flow` simulates. NULL: nothing. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
@@ -18,6 +22,9 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
  * host, whose memory passes by the states, and the new parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                      uint32_t i);
+/* Seconds in which a parameter's part comes from the host to the device at place i. */
+double sim_fetch_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
+                   uint32_t i);
 /* Bytes of the host's memory that device `device` takes, with the runtime's factor. */
 double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device);
 

@@ -94,6 +94,7 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
     parts->imbalance = plan->strategy.imbalance;
     if (parts->imbalance > 1)
         parts->slots = find_slots(graph);
+    parts->host_weights = strategy_offloads_parameters(plan->strategy.offload);
     return g_steal_pointer(&parts);
 }
 

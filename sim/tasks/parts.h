@@ -23,7 +23,8 @@ typedef struct {
     uint32_t n_splits;
     /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
-    bool offloads; /* the host updates */
+    bool offloads;     /* the host updates */
+    bool host_weights; /* parameters come from the host */
     /* tokens of the first expert of a layer over their mean; the others share the rest evenly */
     double imbalance;
     /* [tensor]: [batch, expert, slot, ...]; NULL: experts have equal tokens */

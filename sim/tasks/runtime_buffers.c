@@ -15,19 +15,6 @@ static PlanBuffer *at(const Adding *a, uint32_t b)
     return &g_array_index(a->buffers, PlanBuffer, b);
 }
 
-/* Whether the buffer holds a parameter's gradient when that is updated. */
-static bool is_final_gradient(const Adding *a, const PlanBuffer *buffer)
-{
-    const Tensor *tensor = graph_tensor(a->graph, buffer->tensor);
-    if (tensor->role != ROLE_GRADIENT || !graph_is_held(a->graph, tensor) ||
-        buffer->n == 0)
-        return false;
-    const uint32_t last = g_array_index(a->uses, uint32_t, buffer->first + buffer->n - 1);
-    const Instr *instr = &a->program->instr[last];
-    return instr->kind == INSTR_COMPUTE &&
-           graph_get_op(a->graph, instr->op)->pass == PASS_UPDATE;
-}
-
 /* Adds copies of a buffer that lie there all the time. */
 static void add_standing(Adding *a, PlanBuffer like, uint32_t copies)
 {
@@ -63,7 +50,10 @@ static void keep_gradients(Adding *a, uint32_t n)
             half.element_bytes = HALF_BYTES;
             add_standing(a, half, a->runtime->half_gradients);
         }
-        if (!is_final_gradient(a, at(a, b)) || half.host_bytes > 0)
+        const uint32_t *use = &g_array_index(a->uses, uint32_t, 0);
+        if (!sim_is_final_gradient(use, at(a, b), a->program, a->graph) ||
+            !graph_is_held(a->graph, graph_tensor(a->graph, half.tensor)) ||
+            half.host_bytes > 0)
             continue;
         /* Where it is a part of a gradient that lies there, it takes no memory of its own. */
         if (a->runtime->gradients &&
@@ -109,92 +99,14 @@ static void gather_ahead(Adding *a, uint32_t n)
     }
 }
 
-/* --- last instructions --- */
-
-/* By group, microbatch and an id below n: the last instruction that was set. */
-static void *last_key(const Program *program, const Instr *instr, uint32_t id, uint32_t n)
-{
-    const size_t place =
-        (size_t)instr->group * MAX(program->n_microbatches, 1) + instr->microbatch;
-    return GSIZE_TO_POINTER(place * n + id);
-}
-
-static void last_set(GHashTable *last, const Program *program, const Instr *instr,
-                     uint32_t id, uint32_t n, uint32_t k)
-{
-    g_hash_table_insert(last, last_key(program, instr, id, n), GUINT_TO_POINTER(k));
-}
-
-/* The last one like instruction i, but for its id; i itself if none comes later. */
-static uint32_t last_after(GHashTable *last, const Program *program, uint32_t i,
-                           uint32_t id, uint32_t n)
-{
-    return MAX(i, GPOINTER_TO_UINT(g_hash_table_lookup(
-                      last, last_key(program, &program->instr[i], id, n))));
-}
-
-/* --- the loss --- */
+/* --- logits, and what ops that are not fused keep --- */
 
 /* Whether the op reads logits, as its first input. */
-static bool reads_logits(OpKind kind)
+static bool reads_logits(const Op *op)
 {
-    return kind == OP_LOG_SOFTMAX || kind == OP_SUM_EXP;
+    return op->pass == PASS_FORWARD &&
+           (op->kind == OP_LOG_SOFTMAX || op->kind == OP_SUM_EXP);
 }
-
-/* The last instructions that differentiate an op that reads logits, by the logits. */
-static GHashTable *ends_of_losses(const Adding *a)
-{
-    GHashTable *last = g_hash_table_new(g_direct_hash, g_direct_equal);
-    const uint32_t n = graph_n_tensors(a->graph);
-    g_autofree bool *logits = g_new0(bool, n + 1);
-    for (OpId id = 0; id < graph_n_ops(a->graph); id++) {
-        const Op *op = graph_get_op(a->graph, id);
-        if (op->pass == PASS_FORWARD && reads_logits(op->kind))
-            logits[op->in[0]] = true;
-    }
-    for (uint32_t k = 0; k < a->program->n; k++) {
-        const Instr *instr = &a->program->instr[k];
-        if (instr->kind != INSTR_COMPUTE)
-            continue;
-        const Op *op = graph_get_op(a->graph, instr->op);
-        if (op->pass != PASS_BACKWARD || op->of == GRAPH_NONE)
-            continue;
-        const Op *forward = graph_get_op(a->graph, op->of);
-        for (uint32_t in = 0; in < forward->n_in; in++)
-            if (logits[forward->in[in]])
-                last_set(last, a->program, instr, forward->in[in], n, k);
-    }
-    return last;
-}
-
-static void copy_logits(Adding *a)
-{
-    enum { F32_BYTES = 4 };
-    const uint32_t n = graph_n_tensors(a->graph);
-    g_autoptr(GHashTable) ends = ends_of_losses(a);
-    for (uint32_t i = 0; i < a->program->n; i++) {
-        const Instr *instr = &a->program->instr[i];
-        if (instr->kind != INSTR_COMPUTE)
-            continue;
-        const Op *op = graph_get_op(a->graph, instr->op);
-        if (op->pass != PASS_FORWARD || !reads_logits(op->kind))
-            continue;
-        const uint32_t use[2] = {i, last_after(ends, a->program, i, op->in[0], n)};
-        const PlanBuffer copies = {.birth = i,
-                                   .busy_until = use[1],
-                                   .beside = true,
-                                   .group = instr->group,
-                                   .tensor = op->in[0],
-                                   .form = instr->form[0],
-                                   .element_bytes = F32_BYTES * a->runtime->loss_copies,
-                                   .first = a->uses->len,
-                                   .n = G_N_ELEMENTS(use)};
-        g_array_append_val(a->buffers, copies);
-        g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
-    }
-}
-
-/* --- ops that are not fused --- */
 
 /* Bytes that are kept beside each element of an op's output. */
 static uint32_t kept_beside(const Runtime *runtime, OpKind kind)
@@ -204,47 +116,97 @@ static uint32_t kept_beside(const Runtime *runtime, OpKind kind)
                                                    : 0;
 }
 
-/* Up to the last instruction on the same microbatch that differentiates the op; not where the op
- * runs again. */
-static void keep_beside(Adding *a)
+/* The last instructions of each group and microbatch that run an op, that differentiate it, and
+ * that differentiate an op that reads a tensor. */
+typedef struct {
+    const Program *program;
+    GHashTable *runs, *ends, *reads;
+} Lasts;
+
+static void *last_key(const Lasts *l, const Instr *instr, uint32_t id)
 {
-    const uint32_t n = graph_n_ops(a->graph);
-    g_autoptr(GHashTable) runs = g_hash_table_new(g_direct_hash, g_direct_equal);
-    g_autoptr(GHashTable) ends = g_hash_table_new(g_direct_hash, g_direct_equal);
-    for (uint32_t i = 0; i < a->program->n; i++) {
-        const Instr *instr = &a->program->instr[i];
+    const size_t place =
+        (size_t)instr->group * MAX(l->program->n_microbatches, 1) + instr->microbatch;
+    return GSIZE_TO_POINTER(place << 32 | id);
+}
+
+/* The last one like instruction i, but for its id; i itself if none comes later. */
+static uint32_t last_after(const Lasts *l, GHashTable *last, uint32_t i, uint32_t id)
+{
+    return MAX(i, GPOINTER_TO_UINT(
+                      g_hash_table_lookup(last, last_key(l, &l->program->instr[i], id))));
+}
+
+static void find_lasts(const Adding *a, Lasts *l)
+{
+    g_autofree bool *logits = g_new0(bool, graph_n_tensors(a->graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(a->graph); id++)
+        if (reads_logits(graph_get_op(a->graph, id)))
+            logits[graph_get_op(a->graph, id)->in[0]] = true;
+    for (uint32_t k = 0; k < a->program->n; k++) {
+        const Instr *instr = &a->program->instr[k];
+        void *const at = GUINT_TO_POINTER(k);
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(a->graph, instr->op);
         if (kept_beside(a->runtime, op->kind) > 0)
-            last_set(runs, a->program, instr, instr->op, n, i);
-        if (op->pass == PASS_BACKWARD && op->of != GRAPH_NONE &&
-            kept_beside(a->runtime, graph_get_op(a->graph, op->of)->kind) > 0)
-            last_set(ends, a->program, instr, op->of, n, i);
+            g_hash_table_insert(l->runs, last_key(l, instr, instr->op), at);
+        if (op->pass != PASS_BACKWARD || op->of == GRAPH_NONE)
+            continue;
+        const Op *forward = graph_get_op(a->graph, op->of);
+        if (kept_beside(a->runtime, forward->kind) > 0)
+            g_hash_table_insert(l->ends, last_key(l, instr, op->of), at);
+        for (uint32_t in = 0; in < forward->n_in; in++)
+            if (logits[forward->in[in]])
+                g_hash_table_insert(l->reads, last_key(l, instr, forward->in[in]), at);
     }
+}
+
+/* Adds what instruction i makes beside a tensor, up to instruction `end`. */
+static void add_beside(Adding *a, uint32_t i, uint32_t end, PlanBuffer like)
+{
+    const uint32_t use[2] = {i, end};
+    like.birth = i;
+    like.busy_until = end;
+    like.beside = true;
+    like.group = a->program->instr[i].group;
+    like.first = a->uses->len;
+    like.n = G_N_ELEMENTS(use);
+    g_array_append_val(a->buffers, like);
+    g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
+}
+
+/* Copies of logits, and what ops keep up to the last instruction on the same microbatch that
+ * differentiates them; not where an op runs again. */
+static void keep_beside(Adding *a)
+{
+    enum { F32_BYTES = 4 };
+    g_autoptr(GHashTable) runs = g_hash_table_new(NULL, NULL),
+                          ends = g_hash_table_new(NULL, NULL),
+                          reads = g_hash_table_new(NULL, NULL);
+    Lasts l = {a->program, runs, ends, reads};
+    find_lasts(a, &l);
     for (uint32_t i = 0; i < a->program->n; i++) {
         const Instr *instr = &a->program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(a->graph, instr->op);
-        const uint32_t bytes = kept_beside(a->runtime, op->kind);
-        if (bytes == 0)
-            continue;
-        const bool again = last_after(runs, a->program, i, instr->op, n) > i;
-        const uint32_t use[2] = {
-            i, again ? i : last_after(ends, a->program, i, instr->op, n)};
-        const PlanBuffer kept = {.birth = i,
-                                 .busy_until = use[1],
-                                 .beside = true,
-                                 .kept = true,
-                                 .group = instr->group,
-                                 .tensor = op->out[0],
-                                 .form = instr->form[op->n_in],
-                                 .element_bytes = bytes,
-                                 .first = a->uses->len,
-                                 .n = G_N_ELEMENTS(use)};
-        g_array_append_val(a->buffers, kept);
-        g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
+        const uint32_t copied = F32_BYTES * a->runtime->loss_copies,
+                       kept = kept_beside(a->runtime, op->kind);
+        if (copied > 0 && reads_logits(op))
+            add_beside(a, i, last_after(&l, reads, i, op->in[0]),
+                       (PlanBuffer){.tensor = op->in[0],
+                                    .form = instr->form[0],
+                                    .element_bytes = copied});
+        if (kept > 0)
+            add_beside(a, i,
+                       last_after(&l, runs, i, instr->op) > i
+                           ? i
+                           : last_after(&l, ends, i, instr->op),
+                       (PlanBuffer){.kept = true,
+                                    .tensor = op->out[0],
+                                    .form = instr->form[op->n_in],
+                                    .element_bytes = kept});
     }
 }
 
@@ -266,9 +228,7 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     keep_gradients(&a, buffers->n);
     if (ahead && runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
-    if (runtime->loss_copies > 0)
-        copy_logits(&a);
-    if (runtime->norms + runtime->gates > 0)
+    if (runtime->loss_copies + runtime->norms + runtime->gates > 0)
         keep_beside(&a);
     g_free(buffers->buffer);
     g_free(buffers->use);

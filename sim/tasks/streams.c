@@ -63,7 +63,7 @@ static void assign_streams(SimStreams *s, const SimOptions *options, const Place
         if (task->kind == TASK_LAUNCH)
             s->stream[id] = (uint8_t)n_streams;
         else if (task->kind == TASK_COMPUTE)
-            s->stream[id] = 0;
+            s->stream[id] = task->fetches ? 1 : 0;
         else if (!task->gradient || n_streams == first)
             s->stream[id] = 1;
         else

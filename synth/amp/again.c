@@ -31,73 +31,45 @@ static bool waits_for_layer(const Graph *graph, const Op *op)
     return waits;
 }
 
-/* Marks the ops that run again for an op, and those that run again for these. */
-static void mark(const AmpModel *model, const SynthAgain *ops, OpId id, bool *early)
+/* Whether something runs again for an op of the backward. */
+static bool needs_again(const AmpModel *model, const SynthAgain *ops, const Op *op)
 {
-    const Op *op = graph_get_op(model->graph, id);
     TensorId beside;
-    if (op->pass == PASS_BACKWARD && op->of != GRAPH_NONE && ops->op[op->of] &&
-        !early[op->of] && graph_op_kept_bytes(model->graph, op->of, &beside) > 0) {
-        early[op->of] = true;
-        mark(model, ops, op->of, early);
-    }
-    for (uint32_t k = 0; k < op->n_in; k++) {
-        const OpId by = graph_tensor(model->graph, op->in[k])->producer;
-        if (!ops->drop[op->in[k]] || early[by] ||
-            graph_get_op(model->graph, by)->layer != op->layer)
-            continue;
-        early[by] = true;
-        mark(model, ops, by, early);
-    }
+    bool needs = op->of != GRAPH_NONE && ops->op[op->of] &&
+                 graph_op_kept_bytes(model->graph, op->of, &beside) > 0;
+    for (uint32_t k = 0; k < op->n_in; k++)
+        needs |= ops->drop[op->in[k]];
+    return needs;
 }
 
-/* The ops [op] that run again before their layer's backward waits: those for its ops up to the
- * first one that reads a gradient of the next layer. Caller frees. */
-static bool *find_early(const AmpModel *model, const SynthAgain *ops)
+/* Whether a layer runs ops again before its backward waits: one is needed by the first op that
+ * reads a gradient of the next layer, or before. */
+static bool is_early(const AmpModel *model, const SynthAgain *ops, uint32_t layer)
 {
-    const AmpSteps *steps = model->steps;
-    bool *early = g_new0(bool, graph_n_ops(model->graph) + 1);
-    for (uint32_t l = 0; l < model->n_layers; l++) {
-        const uint32_t *first = &steps->first[AMP_BACKWARD * model->n_layers + l];
-        bool waits = false;
-        for (uint32_t i = first[0]; i < first[1] && !waits; i++) {
-            const OpId op = g_array_index(steps->step, AmpStep, i).op;
-            if (op == GRAPH_NONE)
-                continue;
-            waits = waits_for_layer(model->graph, graph_get_op(model->graph, op));
-            mark(model, ops, op, early);
-        }
+    const uint32_t *first = &model->steps->first[AMP_BACKWARD * model->n_layers + layer];
+    bool waits = false, early = false;
+    for (uint32_t i = first[0]; i < first[1] && !waits; i++) {
+        const OpId id = g_array_index(model->steps->step, AmpStep, i).op;
+        if (id == GRAPH_NONE)
+            continue;
+        const Op *op = graph_get_op(model->graph, id);
+        waits = waits_for_layer(model->graph, op);
+        early |= needs_again(model, ops, op);
     }
     return early;
-}
-
-/* A whole layer, or a module, runs again as soon as one of its ops is needed: [layer], whether that
- * is early. Caller frees. */
-static bool *join_modules(const AmpModel *model, const SynthAgain *ops, bool *early)
-{
-    const uint32_t n = graph_n_ops(model->graph);
-    bool *whole = g_new0(bool, model->n_layers + 1);
-    for (OpId id = 0; id < n; id++)
-        whole[graph_get_op(model->graph, id)->layer] |= early[id] && ops->module[id];
-    for (OpId id = 0; id < n; id++)
-        early[id] |= ops->module[id] && whole[graph_get_op(model->graph, id)->layer];
-    return whole;
 }
 
 static void find_steps(const AmpModel *model, const SynthAgain *ops, AmpAgain *again)
 {
     const AmpSteps *steps = model->steps;
     const bool full = again->mode == RECOMPUTE_FULL;
-    g_autofree bool *early = find_early(model, ops),
-                    *whole = join_modules(model, ops, early);
     again->when = g_new(AmpWhen, steps->step->len + 1);
-    for (uint32_t i = 0; i < steps->first[model->n_layers]; i++) {
-        const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
-        const bool is_op = step->op != GRAPH_NONE;
-        const bool soon = full ? whole[step->layer] : is_op && early[step->op];
-        again->when[i] = !full && !(is_op && ops->op[step->op]) ? AMP_NEVER
-                         : soon                                 ? AMP_EARLY
-                                                                : AMP_LATE;
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const AmpWhen when = is_early(model, ops, l) ? AMP_EARLY : AMP_LATE;
+        for (uint32_t i = steps->first[l]; i < steps->first[l + 1]; i++) {
+            const OpId op = g_array_index(steps->step, AmpStep, i).op;
+            again->when[i] = full || (op != GRAPH_NONE && ops->op[op]) ? when : AMP_NEVER;
+        }
     }
     again->like = g_new(uint32_t, model->n_layers);
     for (uint32_t l = 0; l < model->n_layers; l++) {

@@ -195,13 +195,13 @@ void amp_rows_free(AmpRows *rows)
 {
     if (!rows)
         return;
-    double *row[] = {rows->time,     rows->transfer, rows->sync,     rows->memory,
-                     rows->capacity, rows->send_s,   rows->return_s, rows->launch_s};
+    double *row[] = {rows->time,     rows->transfer, rows->sync,
+                     rows->memory,   rows->capacity, rows->send_s,
+                     rows->return_s, rows->launch_s, rows->offload_s};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
     g_free(rows->mode);
     g_free(rows->mode_at);
-    g_free(rows->offload_s);
     g_free(rows->again);
     g_free(rows->delay);
     g_free(rows->last);

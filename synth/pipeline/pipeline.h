@@ -156,11 +156,10 @@ bool synth_makes_inner(const Graph *graph, const bool *read, OpId op);
 /* [tensor]: whether a forward op reads it. The caller frees it. */
 bool *synth_forward_reads(const Graph *graph);
 
-/* The ops [op] of the forward that run again where all layers have a mode, those of them that do so
- * together with others of their layer, and the tensors [tensor] that are not kept until the
- * backward. */
+/* The ops [op] of the forward that run again where all layers have a mode, and the tensors [tensor]
+ * that are not kept until the backward. */
 typedef struct {
-    bool *op, *module, *drop;
+    bool *op, *drop;
 } SynthAgain;
 
 SynthAgain synth_again(const Graph *graph, Recompute mode);

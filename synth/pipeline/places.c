@@ -162,16 +162,13 @@ SynthAgain synth_again(const Graph *graph, Recompute mode)
     g_autofree RecomputeWay *way = recompute_ways(graph, modes);
     g_autofree bool *kept = recompute_kept(graph, way, modes),
                     *read = synth_forward_reads(graph);
-    SynthAgain again = {g_new0(bool, n_ops + 1), g_new0(bool, n_ops + 1),
-                        g_new0(bool, n + 1)};
+    SynthAgain again = {g_new0(bool, n_ops + 1), g_new0(bool, n + 1)};
     for (OpId id = 0; id < n_ops; id++) {
         const Op *op = graph_get_op(graph, id);
         again.op[id] =
             op->pass == PASS_FORWARD &&
             (mode == RECOMPUTE_FULL || way[id] != RECOMPUTE_STAYS ||
              (mode & RECOMPUTE_SELECTIVE && synth_makes_inner(graph, read, id)));
-        again.module[id] =
-            again.op[id] && (mode == RECOMPUTE_FULL || way[id] == RECOMPUTE_MODULE);
         for (uint32_t o = 0; o < op->n_out; o++)
             again.drop[op->out[o]] = again.op[id] && !kept[op->out[o]];
     }
@@ -181,7 +178,6 @@ SynthAgain synth_again(const Graph *graph, Recompute mode)
 void synth_again_clear(SynthAgain *again)
 {
     g_free(again->op);
-    g_free(again->module);
     g_free(again->drop);
 }
 

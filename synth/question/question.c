@@ -225,8 +225,12 @@ static uint32_t question_communicators(const Question *question)
 static bool check_hosts(const Question *question, GError **error)
 {
     const Cluster *cluster = question->cluster->cluster;
-    for (uint32_t m = 0; question->options->strategy.offload && m < cluster->n_machines;
-         m++) {
+    const Strategy *asked = &question->options->strategy;
+    if (strategy_offloads_parameters(asked->offload) &&
+        (asked->zero < 3 || strcmp(question->planner->name, "manual") != 0))
+        return refuse(error, "option 'offload': parameters are offloaded by manual only, "
+                             "with zero=3");
+    for (uint32_t m = 0; asked->offload && m < cluster->n_machines; m++) {
         const Machine *machine = &cluster->machine[m];
         if (machine->host_memory_bytes == 0 || machine->host_link == 0 ||
             machine->host_bandwidth == 0)

@@ -69,6 +69,30 @@ static void test_bytes(void **state)
     }
 }
 
+/* Parameters on hosts: 2 bytes each more there, which come back twice, to be gathered by both
+ * passes, and take no time of their own in `flow` where computations are long. */
+static void test_parameters(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) plain = planned(HOST("1 GB"), "zero=3 offload=optimizer", &error),
+                 off =
+                     planned(HOST("1 GB"), "zero=3 offload=optimizer+parameters", &error);
+    assert_no_error(error);
+    g_autoptr(SimReport)
+        here = sim_evaluate(plain.plan, plain.graph, plain.view, "stage", &error),
+        host = sim_evaluate(off.plan, off.graph, off.view, "stage", &error),
+        flow = sim_evaluate(off.plan, off.graph, off.view, "flow", &error);
+    assert_no_error(error);
+    const double n = parameters_of(off.graph);
+    assert_close((double)host->host_bytes, n * (12 + 4 + 2), 0.02);
+    assert_true(host->memory_bytes[0] < here->memory_bytes[0]);
+    /* half a GB/s a GPU: fetched by both passes; the update reads it there and sends none back */
+    const double fetched_s = 2 * n / 4 * 2 / 0.5e9;
+    assert_close(host->iteration_time_s - here->iteration_time_s, fetched_s, 0.1);
+    assert_true(flow->iteration_time_s <= host->iteration_time_s * (1 + 1e-9));
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -92,7 +116,12 @@ static void test_refusals(void **state)
     g_clear_error(&error);
     g_auto(Made) word = make("manual", MODEL, "star:hosts=4,bandwidth=1Gb/s,latency=5us",
                              "offload=parameters", &error);
-    assert_error(error, KILTER_ERROR_INPUT, "expected none or optimizer");
+    assert_error(error, KILTER_ERROR_INPUT,
+                 "expected none, optimizer, optimizer+parameters");
+    g_clear_error(&error);
+    g_auto(Made) whole =
+        planned(HOST("1 GB"), "zero=2 offload=optimizer+parameters", &error);
+    assert_error(error, KILTER_ERROR_INPUT, "with zero=3");
 }
 
 /* Searches count states on hosts, and find plans where nothing else fits. */
@@ -152,9 +181,8 @@ static void test_techniques(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_searches),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_searches),
         cmocka_unit_test(test_techniques),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
