@@ -87,12 +87,10 @@ bool sim_options_check(const SimOptions *options, const Graph *graph,
     if (options->dispatcher == SIM_DISPATCHER_RUNTIME)
         return true;
     if (options->costs != SIM_COSTS_KERNELS || !cluster_view_has_kernels(view))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "dispatcher has no effect here: expected costs=kernels and "
-                           "GPUs of data sheets, as without them exchanges are copies");
-    return has_slots(graph) || kilter_fail(error, KILTER_ERROR_INPUT,
-                                           "dispatcher has no effect here: expected a "
-                                           "model with experts");
+        return refuse(error, "dispatcher has no effect here: expected costs=kernels and "
+                             "GPUs of data sheets, as without them exchanges are copies");
+    return has_slots(graph) || refuse(error, "dispatcher has no effect here: expected a "
+                                             "model with experts");
 }
 
 ClusterView *sim_options_view(const SimOptions *options, const Runtime *runtime,

@@ -98,10 +98,10 @@ static bool add_group(GString *yaml, const char *group, const char *nic, GError 
         g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)$", 0, 0, NULL);
     g_autoptr(GMatchInfo) of = NULL, by = NULL;
     if (!g_regex_match(form, group, 0, &of))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected machines such as 4x8xh100-sxm@ib-ndr (4 machines of "
-                           "8 GPUs each and their network card), got '%.60s'",
-                           group);
+        return refuse(error,
+                      "expected machines such as 4x8xh100-sxm@ib-ndr (4 machines of "
+                      "8 GPUs each and their network card), got '%.60s'",
+                      group);
     g_autofree char *count = g_match_info_fetch(of, 1), *gpus = g_match_info_fetch(of, 2),
                     *device = g_match_info_fetch(of, 3), *own = g_match_info_fetch(of, 4);
     g_string_append_printf(yaml, "  - {device: %s, gpus: %s, count: %s", device, gpus,
@@ -109,10 +109,10 @@ static bool add_group(GString *yaml, const char *group, const char *nic, GError 
     if (own && *own)
         nic = own;
     if (nic && !g_regex_match(link, nic, 0, &by))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a network card such as ib-ndr or 8xib-ndr, got "
-                           "'%.60s'",
-                           nic);
+        return refuse(error,
+                      "expected a network card such as ib-ndr or 8xib-ndr, got "
+                      "'%.60s'",
+                      nic);
     if (nic) {
         g_autofree char *nics = g_match_info_fetch(by, 1),
                         *name = g_match_info_fetch(by, 2);
@@ -130,15 +130,14 @@ Cluster *cluster_from_machines(const char *text, GError **error)
     const char *nic = NULL;
     for (uint32_t i = 0; group[i]; i++)
         nic = strchr(group[i], '@') ? strchr(group[i], '@') + 1 : nic;
-    bool good =
-        strlen(text) <= LONGEST ||
-        kilter_fail(error, KILTER_ERROR_INPUT, "expected at most %d characters", LONGEST);
+    bool good = strlen(text) <= LONGEST ||
+                refuse(error, "expected at most %d characters", LONGEST);
     for (uint32_t i = 0; good && group[i]; i++)
         good = add_group(yaml, group[i], nic, error);
     if (good && !nic && (group[1] || strstr(yaml->str, "count: 1}") == NULL))
-        good = kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected the network card of several machines as well, as in "
-                           "4x8xh100-sxm@ib-ndr");
+        good =
+            refuse(error, "expected the network card of several machines as well, as in "
+                          "4x8xh100-sxm@ib-ndr");
     if (!good) {
         kilter_prefix(error, "cluster '%.200s': ", text);
         return NULL;

@@ -61,10 +61,10 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
 {
     g_auto(CommandSetting) setting = {0};
     if (options->strategy || (how->planner && strcmp(how->planner, "manual") != 0))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "--like with %s: expected one of them, since a launch is a "
-                           "strategy of its own",
-                           options->strategy ? "--strategy" : "--planner");
+        return refuse(error,
+                      "--like with %s: expected one of them, since a launch is a "
+                      "strategy of its own",
+                      options->strategy ? "--strategy" : "--planner");
     g_autoptr(Launch) launch = launch_read(file, error);
     if (!launch)
         return false;
@@ -229,13 +229,11 @@ static bool plan_take_effort(const Own *own, CommandOptions *options, GError **e
     for (uint32_t i = 0; options->set && options->set[i]; i++)
         if (g_str_has_prefix(options->set[i], "work="))
             return !own->effort ||
-                   kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected --effort or --set work, not both");
+                   refuse(error, "expected --effort or --set work, not both");
     for (uint32_t i = 0; i < G_N_ELEMENTS(effort); i++)
         if (strcmp(word, effort[i].word) == 0)
             return planner_options_set(&options->planner, "work", effort[i].work, error);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "--effort: expected quick, normal or long, got '%s'", word);
+    return refuse(error, "--effort: expected quick, normal or long, got '%s'", word);
 }
 
 /* Refuses options of planning for a plan from a file, which is shown, not made again. */
@@ -245,17 +243,17 @@ static bool check_shown(const char *file, const Own *own, const CommandOptions *
     if (own->how.planner || own->how.granularity || own->output || own->certify ||
         own->budget || own->effort || own->segments || own->like || own->target ||
         options->set || options->pin || options->pins || options->strategy)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
+        return refuse(
+            error,
             "--planner, --granularity, --output, --certify, --budget, --effort, "
             "--segments, --for, --like, --set, "
             "--pin, --pins and --strategy are for MODEL CLUSTER; %s is a plan already",
             file);
     return g_file_test(file, G_FILE_TEST_EXISTS) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected MODEL CLUSTER or a plan's file, and there is no file "
-                       "'%s'; see kilter plan --help",
-                       file);
+           refuse(error,
+                  "expected MODEL CLUSTER or a plan's file, and there is no file "
+                  "'%s'; see kilter plan --help",
+                  file);
 }
 
 /* Fills in the planner and the effort. */

@@ -50,6 +50,7 @@ static const char HEADER[] =
     "data set          calibration  held out    test      MAPE       p95      bias   Pearson  Spearman    regret    "
     "memory   failed found, false alarms\n";
 /* clang-format on */
+
 static json_t *scorecard_agreement_json(const Agreement *a)
 {
     return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",

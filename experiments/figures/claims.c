@@ -109,9 +109,8 @@ static bool ask(const char *figure, Store *store, Claims *claims, GError **error
     Judge judge = {.claims = claims};
     bool good = store_query(store, sql, judge_row, &judge, error);
     if (good && judge.unknown)
-        good = kilter_fail(error, KILTER_ERROR_INPUT,
-                           "plots/%s-claims.sql: claim '%s' is not in data/paper", figure,
-                           judge.unknown);
+        good = refuse(error, "plots/%s-claims.sql: claim '%s' is not in data/paper",
+                      figure, judge.unknown);
     g_free(judge.unknown);
     for (uint32_t i = 0; i < claims->n; i++)
         if (!claims->claim[i].note) {

@@ -291,8 +291,7 @@ static bool draw_in(const char *name, const Drawing *drawing, const char *scratc
         good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal,
                        drawing->bare, &picture[i], error);
     if (good && only < 0 && g_mkdir_with_parents(target, 0777) != 0)
-        good = kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s",
-                           target, g_strerror(errno));
+        good = refuse(error, "cannot make the folder %s: %s", target, g_strerror(errno));
     for (int i = 0; i < n; i++) {
         g_autofree char *output = figure_path(name, target, i);
         good = good && keep(output, &picture[i], drawing->stamp, error);

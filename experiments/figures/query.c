@@ -31,7 +31,7 @@ char *figure_file(const char *name, const char *suffix, GError **error)
     g_auto(GStrv) known = figure_list();
     uint32_t index;
     if (names_find("figure", name, (const char *const *)known, &index, error))
-        kilter_fail(error, KILTER_ERROR_INPUT, "figure '%s' lacks %s", name, relative);
+        refuse(error, "figure '%s' lacks %s", name, relative);
     return NULL;
 }
 
@@ -58,9 +58,8 @@ static char *with_parts(const char *path, const char *query, GError **error)
         g_autofree char *relative = g_strdup_printf("plots/%s", name);
         g_autofree char *part = strstr(name, "..") ? NULL : path_find(relative);
         if (!part) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "%s:%u: expected a file of plots/, got '%s'", path,
-                        (uint32_t)(line - lines) + 1, name);
+            refuse(error, "%s:%u: expected a file of plots/, got '%s'", path,
+                   (uint32_t)(line - lines) + 1, name);
             return NULL;
         }
         if (!append_file(text, part, error))

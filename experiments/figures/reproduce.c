@@ -17,7 +17,7 @@ static bool is_one_paper(const char *asked, const GPtrArray *names, GError **err
     for (guint i = 0; i < names->len && g_str_has_suffix(names->pdata[i], end); i++)
         g_string_append_printf(list, "%s%s", i ? ", " : "", (char *)names->pdata[i]);
     return names->len < 2 || !*list->str ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "'%s' may be any of %s", asked,
+           refuse(error, "'%s' may be any of %s", asked,
                        list->str);
 }
 
@@ -48,8 +48,7 @@ char **reproduce_names(const char *asked, GError **error)
         g_auto(GStrv) names_known = g_strv_builder_end(all);
         g_autofree char *expected =
             names_expected(what, (const char *const *)names_known);
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "no experiment or paper is named '%s'; %s", what, expected);
+        refuse(error, "no experiment or paper is named '%s'; %s", what, expected);
         g_ptr_array_free(names, TRUE);
         return NULL;
     }
@@ -117,7 +116,7 @@ static bool prepare(const char *name, const char *folder, GError **error)
     if (!sql)
         return false;
     return g_mkdir_with_parents(folder, 0777) == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT, "cannot make the folder %s: %s", folder,
+           refuse(error, "cannot make the folder %s: %s", folder,
                        g_strerror(errno));
 }
 

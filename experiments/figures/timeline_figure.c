@@ -229,8 +229,7 @@ static bool check(const json_t *events, const char *trace, GError **error)
             : !has_number(event, "dur", !span, G_MAXDOUBLE)          ? "a time in 'dur'"
                                                                      : NULL;
         if (wrong)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "%s: traceEvents[%zu]: expected %s", trace, i, wrong);
+            return refuse(error, "%s: traceEvents[%zu]: expected %s", trace, i, wrong);
     }
     return true;
 }
@@ -244,8 +243,7 @@ bool timeline_figure_draw(const char *trace, const char *folder, GError **error)
                    .text = g_string_new(NULL)};
     bool good = json_is_array(table.events) && json_array_size(table.events) > 0;
     if (!good) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "%s: expected a Chrome trace with events in 'traceEvents'", trace);
+        refuse(error, "%s: expected a Chrome trace with events in 'traceEvents'", trace);
     } else if ((good = check(table.events, trace, error))) {
         look(&table);
         choose_rows(&table);

@@ -100,12 +100,10 @@ static bool parse_exchange(const char *kind, const char *bytes, const char *shar
 {
     exchange->kind = collective_from_name(kind);
     if ((int)exchange->kind >= COLLECTIVES_PRICED)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "unknown collective '%s', expected one such as all_gather",
-                           kind);
+        return refuse(error, "unknown collective '%s', expected one such as all_gather",
+                      kind);
     if (!number_read(share, 0, 1, &exchange->share))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a share from 0 to 1, got '%s'", share);
+        return refuse(error, "expected a share from 0 to 1, got '%s'", share);
     return units_parse(bytes, QUANTITY_BYTES, &exchange->bytes, error);
 }
 
@@ -156,16 +154,14 @@ bool granularity_find(const char *name, Granularity *granularity, GError **error
 {
     if (granularity_parse(name, granularity))
         return true;
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "unknown granularity '%s', expected machine or gpu", name);
+    return refuse(error, "unknown granularity '%s', expected machine or gpu", name);
 }
 
 bool seed_parse(const char *text, uint64_t *seed, GError **error)
 {
     guint64 value;
     if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &value, NULL))
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected a seed from 0 to 2^63 - 1, got '%s'", text);
+        return refuse(error, "expected a seed from 0 to 2^63 - 1, got '%s'", text);
     *seed = value;
     return true;
 }
@@ -174,8 +170,7 @@ bool option_assign(PlannerOptions *options, const char *pair, GError **error)
 {
     const char *equals = strchr(pair, '=');
     if (!equals)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "expected key=value, got '%s'",
-                           pair);
+        return refuse(error, "expected key=value, got '%s'", pair);
     g_autofree char *key = g_strndup(pair, (gsize)(equals - pair));
     return planner_options_set(options, key, equals + 1, error);
 }
@@ -187,8 +182,7 @@ bool options_assign(PlannerOptions *options, const Spec *spec, GError **error)
         return false;
     for (uint32_t i = 0; i < spec->n; i++) {
         if (!spec->value[i])
-            return kilter_fail(error, KILTER_ERROR_INPUT, "expected key=value, got '%s'",
-                               spec->key[i]);
+            return refuse(error, "expected key=value, got '%s'", spec->key[i]);
         if (!planner_options_set(options, spec->key[i], spec->value[i], error))
             return false;
     }
@@ -258,7 +252,7 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
                             GError **error)
 {
     if (c->impossible)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "%s", c->impossible);
+        return refuse(error, "%s", c->impossible);
     *evaluation = (Evaluation){.view = cluster_view(c->cluster, c->granularity),
                                .sim = c->options->sim,
                                .searched = planner_can(c->planner, PLANNER_SEARCHES)};

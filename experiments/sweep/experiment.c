@@ -298,10 +298,9 @@ static char *find_file(const char *name, GError **error)
         return path;
     g_auto(GStrv) known = path_list("experiments", ".yaml");
     g_autofree char *hint = names_hint(name, (const char *const *)known);
-    kilter_fail(
-        error, KILTER_ERROR_INPUT,
-        "no experiment '%s', expected a file or the name of one in experiments/%s", name,
-        hint);
+    refuse(error,
+           "no experiment '%s', expected a file or the name of one in experiments/%s",
+           name, hint);
     return NULL;
 }
 

@@ -220,9 +220,8 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
     Reading r = {experiment, outcome, by_order, 0};
     for (uint32_t i = 0; i < n; i++)
         if (!experiment_at(experiment, i)->planner) {
-            kilter_fail(error, KILTER_ERROR_INPUT,
-                        "experiment %s has no planners to compare",
-                        experiment_name(experiment));
+            refuse(error, "experiment %s has no planners to compare",
+                   experiment_name(experiment));
             return NULL;
         }
     if (!read_outcomes(&r, store, error))

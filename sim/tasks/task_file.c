@@ -39,8 +39,8 @@ static bool expected(const Reader *r, const char *what, const json_t *value)
         r->at == WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", r->at);
     g_autofree char *shown = g_strdup_printf("%.*s", SHOWN, dump ? dump : "nothing");
     g_autofree char *valid = g_utf8_make_valid(shown, -1);
-    kilter_fail(r->error, KILTER_ERROR_INPUT, "%s: %s%s: expected %s, got %s%s", r->file,
-                r->key, item, what, valid, dump && strlen(dump) > SHOWN ? "..." : "");
+    refuse(r->error, "%s: %s%s: expected %s, got %s%s", r->file, r->key, item, what,
+           valid, dump && strlen(dump) > SHOWN ? "..." : "");
     free(dump);
     return false;
 }

@@ -169,9 +169,8 @@ static bool run_all(Run *run, GError **error)
     uint32_t id = 0;
     while (run->waiting[id] == 0)
         id++;
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "task[%u]: it never becomes ready: tasks wait for one another",
-                       id);
+    return refuse(error, "task[%u]: it never becomes ready: tasks wait for one another",
+                  id);
 }
 
 SimTaskFileReport *sim_task_file_run(const SimTaskFile *tasks, const SimOptions *options,

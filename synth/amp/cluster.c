@@ -99,8 +99,7 @@ DeviceKinds amp_kinds(const ClusterView *view)
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
 {
     if (view->granularity != GRANULARITY_GPU) {
-        kilter_fail(error, KILTER_ERROR_INPUT,
-                    "pipelines are made of single GPUs: expected --granularity gpu");
+        refuse(error, "pipelines are made of single GPUs: expected --granularity gpu");
         return NULL;
     }
     const uint32_t n = view->cluster->n_machines;

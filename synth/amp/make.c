@@ -187,9 +187,8 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
 {
     const AmpPlanOptions *amp = &t->question->options->amp;
     if (amp->rank > t->n_most)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "option 'rank': expected one of %u strategies, got %u",
-                           t->n_most, amp->rank);
+        return refuse(error, "option 'rank': expected one of %u strategies, got %u",
+                      t->n_most, amp->rank);
     if (amp->rank > candidates->len)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                            "option 'rank': of %u strategies %u are proposed and fit "
@@ -239,18 +238,16 @@ bool amp_make(const Question *question, Answer *answer, GError **error)
     Plan *plan = answer->plan;
     const char *beside = planner_options_strategy_beside(question->options, ASKED);
     if (beside)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s with option '%s': expected planner manual, which takes all "
-            "of a strategy",
-            question->planner->name, beside);
+        return refuse(error,
+                      "%s with option '%s': expected planner manual, which takes all "
+                      "of a strategy",
+                      question->planner->name, beside);
     const Schedule schedule = (Schedule)question->options->strategy.schedule;
     if (schedule_splits(schedule) || schedule == SCHEDULE_BREADTH_FIRST)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s with schedule=%s: expected planner manual, or joint, which "
-            "chooses it where it is faster",
-            question->planner->name, schedule_name(schedule));
+        return refuse(error,
+                      "%s with schedule=%s: expected planner manual, or joint, which "
+                      "chooses it where it is faster",
+                      question->planner->name, schedule_name(schedule));
     Trials t = {.question = question,
                 .answer = answer,
                 .search = search_options(question->options),

@@ -313,8 +313,8 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
                 add_value(sizes, size);
     }
     if (degrees->len == 0) {
-        kilter_fail(error, KILTER_ERROR_INPUT, "profile %s: expected rows of model %s",
-                    profile->file, graph_name(graph));
+        refuse(error, "profile %s: expected rows of model %s", profile->file,
+               graph_name(graph));
         return NULL;
     }
     g_auto(DeviceKinds) kinds = amp_kinds(view);

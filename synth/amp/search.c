@@ -68,10 +68,8 @@ static bool explain_none(const AmpSearch *search, GError **error)
     if (!synth_amp_check(search->model, search->cluster, o, &degrees, error))
         return false;
     if (o->most_tmp && o->tmp > o->most_tmp)
-        return kilter_fail(error, KILTER_ERROR_INPUT, "tmp=%u: expected at most %u",
-                           o->tmp, o->most_tmp);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "expected degrees pp, dp, tmp with a product of %u", n);
+        return refuse(error, "tmp=%u: expected at most %u", o->tmp, o->most_tmp);
+    return refuse(error, "expected degrees pp, dp, tmp with a product of %u", n);
 }
 
 /* --- methods --- */

@@ -47,32 +47,29 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                    mbs = degrees->mbs;
     const uint32_t stages = pp * amp_chunks(options);
     if ((uint64_t)pp * dp * tmp != cluster->n_devices)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "degrees pp=%u, dp=%u, tmp=%u: expected a product of %u, the "
-                           "cluster's GPUs",
-                           pp, dp, tmp, cluster->n_devices);
+        return refuse(error,
+                      "degrees pp=%u, dp=%u, tmp=%u: expected a product of %u, the "
+                      "cluster's GPUs",
+                      pp, dp, tmp, cluster->n_devices);
     if (stages > model->n_layers)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "pp=%u, %u stages: expected at most as many as the model has "
-                           "layers, %u",
-                           pp, stages, model->n_layers);
+        return refuse(error,
+                      "pp=%u, %u stages: expected at most as many as the model has "
+                      "layers, %u",
+                      pp, stages, model->n_layers);
     if (find_degree(model, tmp) == model->n_degrees)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "tmp=%u: expected a degree that the profile has times for",
-                           tmp);
+        return refuse(error, "tmp=%u: expected a degree that the profile has times for",
+                      tmp);
     if (model->global_batch % dp != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "dp=%u: expected a divisor of the global batch, %u", dp,
-                           model->global_batch);
+        return refuse(error, "dp=%u: expected a divisor of the global batch, %u", dp,
+                      model->global_batch);
     if (mbs == 0 || model->global_batch / dp % mbs != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "mbs=%u: expected a divisor of a replica's batch, %u", mbs,
-                           model->global_batch / dp);
+        return refuse(error, "mbs=%u: expected a divisor of a replica's batch, %u", mbs,
+                      model->global_batch / dp);
     const uint32_t gas = model->global_batch / dp / mbs;
     if (options->schedule == SCHEDULE_INTERLEAVED && gas % pp != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "mbs=%u: expected a multiple of %u micro-batches for an "
-                           "interleaved schedule, got %u",
-                           mbs, pp, gas);
+        return refuse(error,
+                      "mbs=%u: expected a multiple of %u micro-batches for an "
+                      "interleaved schedule, got %u",
+                      mbs, pp, gas);
     return true;
 }

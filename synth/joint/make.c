@@ -286,15 +286,14 @@ static bool check_options(const Question *question, GError **error)
     const Strategy *asked = &question->options->strategy;
     const uint32_t batch = graph_batch(question->graph);
     if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "joint with option 'recompute': expected auto, since it chooses "
-            "for each stage");
+        return refuse(error,
+                      "joint with option 'recompute': expected auto, since it chooses "
+                      "for each stage");
     return asked->microbatches <= 1 || batch % asked->microbatches == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "joint with option 'microbatches': expected a divisor of the "
-                       "batch, %u, got %u",
-                       batch, asked->microbatches);
+           refuse(error,
+                  "joint with option 'microbatches': expected a divisor of the "
+                  "batch, %u, got %u",
+                  batch, asked->microbatches);
 }
 
 bool joint_make(const Question *question, Answer *answer, GError **error)

@@ -218,15 +218,13 @@ static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **er
         if (op->pass != PASS_FORWARD)
             continue;
         if (p->stage[id] >= p->n_stages)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "op %s: expected a stage below %u, got %u", op->name,
-                               p->n_stages, p->stage[id]);
+            return refuse(error, "op %s: expected a stage below %u, got %u", op->name,
+                          p->n_stages, p->stage[id]);
         for (uint32_t i = 0; i < op->n_in; i++) {
             const OpId by = graph_tensor(graph, op->in[i])->producer;
             if (by != GRAPH_NONE && p->stage[by] > p->stage[id])
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "op %s of stage %u uses what stage %u makes", op->name,
-                                   p->stage[id], p->stage[by]);
+                return refuse(error, "op %s of stage %u uses what stage %u makes",
+                              op->name, p->stage[id], p->stage[by]);
         }
     }
     return true;
@@ -289,10 +287,10 @@ Program *synth_recompute(const Program *inner, const Graph *graph,
 static bool check_microbatches(uint32_t n, const BatchForms *batch, GError **error)
 {
     return batch->units % n == 0 ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "the batch cannot be cut: it has %u pieces, not a multiple of "
-                       "%u microbatches",
-                       batch->units, n);
+           refuse(error,
+                  "the batch cannot be cut: it has %u pieces, not a multiple of "
+                  "%u microbatches",
+                  batch->units, n);
 }
 
 bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error)

@@ -91,10 +91,10 @@ static bool check_alike(const Joining *j, TensorId tensor, GError **error)
         if (j->program->group[sum->group].n_devices !=
                 j->program->group[first->group].n_devices ||
             sum->form != first->form)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "pipelines that are replicas of each other divide %s in "
-                               "unlike ways: expected the same tp",
-                               graph_tensor(j->graph, tensor)->name);
+            return refuse(error,
+                          "pipelines that are replicas of each other divide %s in "
+                          "unlike ways: expected the same tp",
+                          graph_tensor(j->graph, tensor)->name);
     }
     return true;
 }
@@ -171,8 +171,7 @@ static bool build_all(Joining *j, GError **error)
     for (uint32_t k = 0; k < j->n; k++)
         n_microbatches += j->replica[k].pipeline.n_microbatches;
     if (n_microbatches >= PROGRAM_WHOLE)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "expected less than %d microbatches", PROGRAM_WHOLE);
+        return refuse(error, "expected less than %d microbatches", PROGRAM_WHOLE);
     j->program->n_microbatches = (uint32_t)n_microbatches;
     for (uint32_t k = 0; k < j->n; k++) {
         Builder *b = &j->builder[k];
@@ -185,9 +184,8 @@ static bool build_all(Joining *j, GError **error)
         n_groups += b->program->n_groups;
         j->program->successive |= b->program->successive;
         if (n_groups > UINT16_MAX / 2)
-            return kilter_fail(error, KILTER_ERROR_INPUT,
-                               "expected at most %d stages in all pipelines",
-                               UINT16_MAX / 2);
+            return refuse(error, "expected at most %d stages in all pipelines",
+                          UINT16_MAX / 2);
         for (uint32_t g = 0; g < b->program->n_groups; g++) {
             const DeviceGroup *group = &b->program->group[g];
             const uint16_t added = program_add_group(j->program, group->n_replicas,

@@ -304,19 +304,18 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
 {
     const ScheduleRow *row = schedule_row(schedule);
     if (n_groups == 0 || n_stages == 0 || n_stages % n_groups != 0)
-        return kilter_fail(error, KILTER_ERROR_INPUT,
-                           "%u stages cannot be dealt to %u groups", n_stages, n_groups);
+        return refuse(error, "%u stages cannot be dealt to %u groups", n_stages,
+                      n_groups);
     const uint32_t n_chunks = n_stages / n_groups;
     if (schedule != SCHEDULE_GPIPE &&
         (n_chunks < row->least_chunks || n_chunks > row->most_chunks))
-        return kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s: expected %u stage%s per group, got %u stages for %u groups", row->name,
-            row->least_chunks, row->least_chunks > 1 ? "s" : "", n_stages, n_groups);
+        return refuse(error,
+                      "%s: expected %u stage%s per group, got %u stages for %u groups",
+                      row->name, row->least_chunks, row->least_chunks > 1 ? "s" : "",
+                      n_stages, n_groups);
     return schedule != SCHEDULE_DUALPIPEV || n_microbatches >= 2 * n_groups ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "dualpipev: expected at least 2 pp = %u microbatches, got %u",
-                       2 * n_groups, n_microbatches);
+           refuse(error, "dualpipev: expected at least 2 pp = %u microbatches, got %u",
+                  2 * n_groups, n_microbatches);
 }
 
 /* Adds the step of the rest of a split backward that is due after `done` backward steps. */

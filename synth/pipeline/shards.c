@@ -373,11 +373,10 @@ static bool check_places(const Builder *b, GError **error)
     for (OpId id = 0; sequence && id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);
         if (op->kind == OP_ADD_ROWS && is_weight(b->graph, op->in[1]))
-            return kilter_fail(
-                error, KILTER_ERROR_INPUT,
-                "cp with sequence_parallel=on: expected a model without %s, "
-                "a table of places",
-                graph_tensor(b->graph, op->in[1])->name);
+            return refuse(error,
+                          "cp with sequence_parallel=on: expected a model without %s, "
+                          "a table of places",
+                          graph_tensor(b->graph, op->in[1])->name);
     }
     return true;
 }
@@ -400,13 +399,13 @@ static bool check_heads(const Builder *b, GError **error)
             const uint32_t n = group_shards(group) *
                                (instr->form[0] == form_gather(d) ? group->n_devices : 1);
             if (loop->letter == 'h' && loop->extent % n != 0)
-                return kilter_fail(error, KILTER_ERROR_INPUT,
-                                   "cp=%u by heads: expected a multiple of %u of them, "
-                                   "%s has %u%s",
-                                   group_shards(group), n, op->name, loop->extent,
-                                   op_kind_divides_queries(op->kind)
-                                       ? " (of keys); cp_comm=allgather takes any"
-                                       : "");
+                return refuse(error,
+                              "cp=%u by heads: expected a multiple of %u of them, "
+                              "%s has %u%s",
+                              group_shards(group), n, op->name, loop->extent,
+                              op_kind_divides_queries(op->kind)
+                                  ? " (of keys); cp_comm=allgather takes any"
+                                  : "");
         }
     }
     return true;
@@ -418,10 +417,9 @@ static bool check_samples(const Builder *b, GError **error)
     const SynthPipeline *p = b->pipeline;
     const uint32_t samples = b->batch->units / p->n_microbatches;
     return samples % p->group[0].n_replicas == 0 ||
-           kilter_fail(
-               error, KILTER_ERROR_INPUT,
-               "ep=%u: expected microbatches that %u replicas divide, got %u samples",
-               p->ep, p->group[0].n_replicas, samples);
+           refuse(error,
+                  "ep=%u: expected microbatches that %u replicas divide, got %u samples",
+                  p->ep, p->group[0].n_replicas, samples);
 }
 
 static bool has_experts(const Builder *b)
@@ -458,6 +456,6 @@ bool pipeline_find_shards(Builder *b, GError **error)
     }
     place_states(b);
     return p->ep < 2 || has_experts(b) ||
-           kilter_fail(error, KILTER_ERROR_INPUT,
-                       "ep=%u: expected a model with experts that can be divided", p->ep);
+           refuse(error, "ep=%u: expected a model with experts that can be divided",
+                  p->ep);
 }

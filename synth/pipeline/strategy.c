@@ -71,11 +71,10 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
     const uint32_t ep = layout->tp * layout->ep,
                    experts = layout->experts ? fewest_experts(graph) : UINT32_MAX;
     if (ep > experts) {
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "ep=%u with etp=1: expected a model with so many experts, a layer has "
-            "%u",
-            ep, experts);
+        refuse(error,
+               "ep=%u with etp=1: expected a model with so many experts, a layer has "
+               "%u",
+               ep, experts);
         return NULL;
     }
     return synth_megatron(graph, view, layout->tp, layout->sequence, layout->experts,

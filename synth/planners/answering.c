@@ -170,10 +170,9 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
                    GError **error)
 {
     if (planner_can(method, PLANNER_CHOOSES)) {
-        kilter_fail(
-            error, KILTER_ERROR_INPUT,
-            "%s chooses the machines: expected a planner that keeps the given ones",
-            method->name);
+        refuse(error,
+               "%s chooses the machines: expected a planner that keeps the given ones",
+               method->name);
         return NULL;
     }
     g_autoptr(Question) question = question_open(method, model, view, options, error);

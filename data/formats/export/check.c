@@ -12,9 +12,8 @@ bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
     va_end(args);
     KILTER_ASSERT(instr < c->plan->program->n);
     g_autofree char *text = instr_text(&c->plan->program->instr[instr], c->graph);
-    return kilter_fail(error, KILTER_ERROR_INPUT,
-                       "%s cannot hold this plan: instruction %u, %.200s: %s", c->target,
-                       instr, text, reason);
+    return refuse(error, "%s cannot hold this plan: instruction %u, %.200s: %s",
+                  c->target, instr, text, reason);
 }
 
 bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
@@ -31,8 +30,7 @@ bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
             return export_refuse(c, i, error, "%s", reason);
     }
     return c->plan ? export_refuse(c, 0, error, "%s", reason)
-                   : kilter_fail(error, KILTER_ERROR_INPUT, "%s cannot run %s", c->target,
-                                 reason);
+                   : refuse(error, "%s cannot run %s", c->target, reason);
 }
 
 bool export_need_strategy(const ExportCase *c, GError **error)
