@@ -111,7 +111,7 @@ Times price_rule(const Pricer *pricer, OpId op, const Rule *rule)
 {
     KILTER_ASSERT(op < graph_n_ops(pricer->graph));
     SimWork work = {0};
-    sim_work_op(NULL, pricer->graph, pricer->view, op, rule, &work);
+    sim_work_op(pricer->memo, pricer->graph, pricer->view, op, rule, &work);
     return price_work(pricer, &work, rule->loop >= 0 ? rule->units : 0,
                       pricer->segments.n > 0 ? pricer->segments.of[op] : 0);
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
+
 static guint hash_conversions(gconstpointer data)
 {
     const ConversionKey *key = data;
@@ -29,6 +31,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
         .view = view,
         .conversions = g_new0(const Conversions *, graph_n_tensors(graph)),
         .alike = g_hash_table_new_full(hash_conversions, same_conversions, g_free, NULL),
+        .memo = cluster_view_has_kernels(view) ? sim_memo_new() : NULL,
         .part = 1,
         .exact = true};
     pricer_charge(pricer, ratio, ratio, memory_s);
@@ -94,14 +97,9 @@ bool pricer_keep_slowest(Pricer *pricer)
 
 void pricer_clear(Pricer *pricer)
 {
-    g_free(pricer->units);
-    g_free(pricer->unit_max);
-    g_free(pricer->unit_share);
-    g_free(pricer->segments.share);
-    g_free(pricer->segments.largest);
-    g_free(pricer->segments.made);
-    g_free(pricer->segments.read);
-    g_free(pricer->conversions);
-    g_free(pricer->saver);
+    free_each(pricer->units, pricer->unit_max, pricer->unit_share, pricer->segments.share,
+              pricer->segments.largest, pricer->segments.made, pricer->segments.read,
+              pricer->conversions, pricer->saver);
+    sim_memo_free(pricer->memo);
     g_hash_table_destroy(pricer->alike);
 }

@@ -70,6 +70,7 @@ typedef struct {
     const Conversions **conversions; /* [tensor], filled when asked for */
     /* Conversions, shared by tensors of equal bytes, roles and forms */
     GHashTable *alike;
+    SimMemo *memo; /* times of kernels that were priced; NULL: no device has kernels */
     double max_share;
     /* for rounded shares (SynthShares): units, largest share, and share of each class; n_units is 0
      * without them */
