@@ -82,7 +82,7 @@ static Plan *make_plan(const Graph *graph, uint32_t n_ranks, const double *ratio
 {
     Plan *plan = plan_new();
     g_autofree bool *loaded = g_new0(bool, (size_t)graph_n_tensors(graph) * FORM_MAX);
-    Program *compute = program_new();
+    g_autoptr(Program) compute = program_new();
     plan->program = program_new();
     plan->n_devices = n_ranks;
     plan->n_segments = 1;
@@ -106,7 +106,6 @@ static Plan *make_plan(const Graph *graph, uint32_t n_ranks, const double *ratio
                         graph_get_op(graph, instr->op)->n_in +
                             graph_get_op(graph, instr->op)->n_out);
     }
-    program_free(compute);
     return plan;
 }
 

@@ -153,7 +153,7 @@ void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory)
 {
     g_assert(tolerance > 0);
-    GRand *random = g_rand_new_with_seed((guint32)seed);
+    g_autoptr(GRand) random = g_rand_new_with_seed((guint32)seed);
     ExecTensor *value = exec_values_new(graph, seed);
     exec_run_graph(graph, value);
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
@@ -169,5 +169,4 @@ void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
         }
     }
     exec_values_free(graph, value);
-    g_rand_free(random);
 }

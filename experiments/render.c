@@ -410,10 +410,9 @@ static json_t *facts_of(size_t index, size_t alike)
 static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer)
 {
     GString *text = g_string_new("");
-    json_t *facts = facts_of(i, 1);
+    json_auto_t *facts = facts_of(i, 1);
     const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL, outer->html};
     put(text, piece, &scope);
-    json_decref(facts);
     return g_string_free(text, FALSE);
 }
 
@@ -451,7 +450,7 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
     for (size_t i = 0; i < n && shown < rows->most; i++) {
         if (alike[i] == 0)
             continue;
-        json_t *facts = facts_of(shown, alike[i]);
+        json_auto_t *facts = facts_of(shown, alike[i]);
         const Scope scope = {outer, json_array_get(rows->list, i), facts,
                              i > 0 ? json_array_get(rows->list, i - 1) : NULL,
                              outer->html};
@@ -464,7 +463,6 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
             shown++;
         else
             g_string_truncate(out, before);
-        json_decref(facts);
     }
 }
 

@@ -148,9 +148,8 @@ static void append_string(GString *text, const char *string, size_t length)
            string[plain] != '"' && string[plain] != '\\')
         plain++;
     if (plain < length) {
-        json_t *value = json_stringn(string, length);
+        json_auto_t *value = json_stringn(string, length);
         append_scalar(text, value);
-        json_decref(value);
         return;
     }
     g_string_append_c(text, '"');

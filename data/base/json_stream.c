@@ -315,7 +315,7 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
                  JsonFaults *faults)
 {
     static const int MARK[] = {0xef, 0xbb, 0xbf}; /* of the order of bytes */
-    Scan *scan = g_new0(Scan, 1);
+    g_autofree Scan *scan = g_new0(Scan, 1);
     *faults = (JsonFaults){0};
     scan->stream = stream;
     scan->events = events;
@@ -339,7 +339,6 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
     if (good && faults->cut.n == 0 && peek_after_blanks(scan) != END)
         note(&faults->lost, scan->line, scan->column, "more than one value");
     g_string_free(scan->text, TRUE);
-    g_free(scan);
     return good;
 }
 

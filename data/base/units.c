@@ -225,12 +225,12 @@ char *units_exact(double value, Quantity quantity)
         const bool in_bits = quantity == QUANTITY_BANDWIDTH && UNIT[i].per != 1;
         if (UNIT[i].quantity != quantity || in_bits)
             continue;
-        char *text = exact_in(value, &UNIT[i], quantity, best ? strlen(best) : G_MAXSIZE);
+        g_autofree char *text =
+            exact_in(value, &UNIT[i], quantity, best ? strlen(best) : G_MAXSIZE);
         if (text && (!best || strlen(text) < strlen(best))) {
             g_free(best);
             best = g_steal_pointer(&text);
         }
-        g_free(text);
     }
     return best;
 }

@@ -345,10 +345,8 @@ static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
 
 bool yaml_is_sound(const char *file, const char *text, size_t length, GError **error)
 {
-    YamlLines *lines = yaml_lines_read(file, text, length, NULL, error);
-    const bool sound = lines != NULL;
-    yaml_lines_free(lines);
-    return sound;
+    g_autoptr(YamlLines) lines = yaml_lines_read(file, text, length, NULL, error);
+    return lines != NULL;
 }
 
 Yaml *yaml_parse(const char *file, const char *text, size_t length,

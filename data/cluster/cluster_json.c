@@ -43,13 +43,12 @@ static void set_link_at(json_t *object, const char *key, const LinkCost *link)
 /* Numbers by format that are known, or nothing. */
 static void set_formats(json_t *object, const char *key, const double *rates)
 {
-    json_t *known = json_object();
+    json_auto_t *known = json_object();
     for (Numbers n = 0; n < NUMBERS; n++)
         if (rates[n] > 0)
             set_quantity(known, numbers_name(n), rates[n], QUANTITY_RATE);
     if (json_object_size(known) > 0)
         json_object_set(object, key, known);
-    json_decref(known);
 }
 
 static json_t *type_json(const DeviceType *type)
@@ -62,11 +61,10 @@ static json_t *type_json(const DeviceType *type)
         json_t *chip = json_object();
         members_json(CHIP_MEMBER, CHIP_NUMBERS, &type->chip, chip);
         json_object_set_new(object, "chip", chip);
-        json_t *kernels = json_object();
+        json_auto_t *kernels = json_object();
         members_json(KERNEL_FACTOR, KERNEL_CLASSES, &type->kernel_times, kernels);
         if (json_object_size(kernels) > 0)
             json_object_set(object, "kernels", kernels);
-        json_decref(kernels);
     }
     set_text(object, "source", type->source);
     if (type->op)

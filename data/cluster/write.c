@@ -103,9 +103,8 @@ static void add_value(GString *out, const json_t *value, int column)
 char *cluster_write(const Cluster *cluster)
 {
     GString *out = g_string_new(NULL);
-    json_t *object = cluster_json(cluster);
+    json_auto_t *object = cluster_json(cluster);
     add_block(out, object, 0);
-    json_decref(object);
     return g_string_free(out, FALSE);
 }
 

@@ -84,7 +84,7 @@ TimeLine time_curve_line(const TimeCurve *curve, double most, double at)
 {
     g_assert(most >= 0 && at >= 0 && at <= most);
     const TimePoint first = {0, at_none(curve)};
-    TimePoint *knot = g_new(TimePoint, curve->n + 2);
+    g_autofree TimePoint *knot = g_new(TimePoint, curve->n + 2);
     uint32_t n = 0;
     knot[n++] = first;
     for (uint32_t i = 0; i < curve->n && curve->point[i].samples < most; i++)
@@ -117,7 +117,6 @@ TimeLine time_curve_line(const TimeCurve *curve, double most, double at)
     if (line.slope < 0) /* the level of the lowest */
         for (line = (TimeLine){INFINITY, 0}, next = 0; next < n; next++)
             line.fixed = fmin(line.fixed, knot[next].seconds);
-    g_free(knot);
     return line;
 }
 

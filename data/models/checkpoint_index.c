@@ -58,8 +58,6 @@ bool checkpoint_index_read(const char *file, CheckpointIndex *index, GError **er
 {
     *index = (CheckpointIndex){0};
     const JsonPlace at = {.file = file, .error = error};
-    json_t *root = json_read_file(file, "checkpoint's index", error);
-    const bool good = root && read_index(&at, root, index);
-    json_decref(root);
-    return good;
+    json_auto_t *root = json_read_file(file, "checkpoint's index", error);
+    return root && read_index(&at, root, index);
 }

@@ -237,8 +237,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
                          GError **error)
 {
     g_autofree char *file = model_file_path(path);
-    json_t *root = content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL)
-                           : model_file_load(file, error);
+    json_auto_t *root = content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL)
+                                : model_file_load(file, error);
     const FileFormat format = format_of_model(root);
     Graph *graph = NULL;
     if (root && format == FORMAT_GRAPH)
@@ -249,7 +249,6 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
         graph = onnx_graph(spec, file, root, list, gpus, canonical, error);
     else if (root)
         graph = build_config(spec, file, root, list, gpus, canonical, error);
-    json_decref(root);
     return graph;
 }
 
@@ -335,7 +334,7 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
 {
     g_autofree char *file = model_file_path(path);
     char *canonical = NULL;
-    json_t *root = model_file_load(file, error);
+    json_auto_t *root = model_file_load(file, error);
     const FileFormat format = format_of_model(root);
     if (root && format == FORMAT_GRAPH)
         graph_free(build_graph(spec, file, root, list, &canonical, error));
@@ -348,7 +347,6 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
     } else if (root)
         canonical = resolve_config(spec, file, root, list, gpus, error);
     *content = canonical ? json_canonical(json_incref(root)) : NULL;
-    json_decref(root);
     return canonical;
 }
 
@@ -381,9 +379,8 @@ char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **er
 bool model_check(const char *spec, GError **error)
 {
     GError *wrong = NULL;
-    char *content = NULL;
+    g_autofree char *content = NULL;
     g_free(resolve(spec, 0, &content, &wrong));
-    g_free(content);
     if (wrong)
         g_propagate_error(error, wrong);
     return !wrong;
@@ -396,14 +393,12 @@ bool model_is_one(const char *spec)
     if (split_spec(spec, &name, &list) || *list)
         return true;
     g_autofree char *file = model_file_path(name);
-    json_t *root =
+    json_auto_t *root =
         g_file_test(file, G_FILE_TEST_EXISTS) ? model_file_load(file, NULL) : NULL;
-    const bool is_one =
-        root &&
-        (json_object_get(root, "model_type") || json_object_get(root, "architectures") ||
-         json_object_get(root, "like") || format_of_model(root) != FORMAT_HUGGINGFACE);
-    json_decref(root);
-    return is_one;
+    return root &&
+           (json_object_get(root, "model_type") ||
+            json_object_get(root, "architectures") || json_object_get(root, "like") ||
+            format_of_model(root) != FORMAT_HUGGINGFACE);
 }
 
 bool model_content(const char *spec, char **content, GError **error)
@@ -427,11 +422,10 @@ char *model_write(const char *spec, uint32_t gpus, GError **error)
     g_autoptr(Graph) graph = model_build(spec, gpus, NULL, error);
     if (!graph)
         return NULL;
-    json_t *root = graph_to_json(graph);
+    json_auto_t *root = graph_to_json(graph);
     char *dump = json_dumps(root, JSON_INDENT(1));
     char *text = g_strconcat(dump, "\n", NULL);
     free(dump);
-    json_decref(root);
     return text;
 }
 
@@ -442,16 +436,13 @@ char *model_architecture(const char *spec, GError **error)
     if (split_spec(spec, &name, &list) || !is_file(spec, name) || onnx_is(name))
         return NULL;
     g_autofree char *file = model_file_path(name);
-    json_t *root = model_file_load(file, error);
+    json_auto_t *root = model_file_load(file, error);
     const bool other = !root || format_of_model(root) != FORMAT_HUGGINGFACE;
-    Architecture *a = other ? NULL : read_config(file, root, list, error);
-    json_t *facts = a ? config_facts(a, file) : NULL;
+    g_autofree Architecture *a = other ? NULL : read_config(file, root, list, error);
+    json_auto_t *facts = a ? config_facts(a, file) : NULL;
     char *text = facts ? json_canonical(json_incref(facts)) : NULL;
     if (a)
         architecture_clear(a);
-    g_free(a);
-    json_decref(facts);
-    json_decref(root);
     return text;
 }
 

@@ -85,9 +85,10 @@ json_t *model_file_load(const char *path, GError **error)
         return NULL;
     g_autofree char *plain = plain_numbers(text, length);
     const bool yaml = model_file_is_yaml(path);
-    json_t *root = yaml    ? yaml_to_json(path, text, length, error)
-                   : plain ? json_loads(plain, JSON_REJECT_DUPLICATES, &wrong)
-                           : json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
+    json_auto_t *root = yaml ? yaml_to_json(path, text, length, error)
+                        : plain
+                            ? json_loads(plain, JSON_REJECT_DUPLICATES, &wrong)
+                            : json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
     if (!root && !yaml)
         refuse(error, "%s:%d: %s", path, wrong.line, wrong.text);
     const bool is_plan = json_object_get(root, "kilter") != NULL;
@@ -98,9 +99,7 @@ json_t *model_file_load(const char *path, GError **error)
                        : "an object");
         g_clear_pointer(&root, json_decref);
     }
-    json_t *model = root && exported ? torch_model(path, root, error) : json_incref(root);
-    json_decref(root);
-    return model;
+    return root && exported ? torch_model(path, root, error) : json_incref(root);
 }
 
 char *model_file_name(const char *path)

@@ -56,13 +56,12 @@ static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *in
     instr->tensor = graph_find(r->graph, name);
     if (instr->tensor == GRAPH_NONE)
         return reader_fail(r, "program", i, "unknown tensor '%s'", name);
-    json_t *forms =
+    json_auto_t *forms =
         instr->kind == INSTR_LOAD
             ? json_pack("[O?]", json_array_get(array, 2))
             : json_pack("[O?, O?]", json_array_get(array, 2), json_array_get(array, 3));
     Form form[2] = {0};
     bool ok = read_forms(r, i, forms, (uint32_t)json_array_size(forms), form);
-    json_decref(forms);
     instr->from = instr->kind == INSTR_LOAD ? 0 : form[0];
     instr->to = instr->kind == INSTR_LOAD ? form[0] : form[1];
     return ok;

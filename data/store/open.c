@@ -127,10 +127,9 @@ static bool open_database(Store *store, int flags, GError **error)
 {
     g_autofree char *path = g_canonicalize_filename(store->file, NULL);
     if (flags & SQLITE_OPEN_URI) {
-        char *escaped = g_uri_escape_string(path, "/", TRUE);
+        g_autofree char *escaped = g_uri_escape_string(path, "/", TRUE);
         g_free(path);
         path = g_strconcat("file:", escaped, "?immutable=1", NULL);
-        g_free(escaped);
     }
     if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
             SQLITE_OK ||

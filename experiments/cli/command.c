@@ -300,17 +300,15 @@ static json_t *object_of(json_t *value)
 
 void command_print_json(json_t *value)
 {
-    json_t *members = object_of(value);
+    json_auto_t *members = object_of(value);
     g_assert(
         !json_object_get(members, "format")); /* a command's own member would hide it */
-    json_t *object = json_pack("{s:o}", "format", format_json());
+    json_auto_t *object = json_pack("{s:o}", "format", format_json());
     json_object_update(object, members);
     char *text = json_dumps(object, JSON_INDENT(2));
     g_assert(text); /* dumping fails only for NULL */
     puts(text);
     free(text);
-    json_decref(object);
-    json_decref(members);
 }
 
 bool command_is_silent(const CommandOptions *options)
@@ -338,12 +336,11 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
 
 void command_print_error(const GError *error, int status)
 {
-    json_t *object = json_pack("{s:o, s:{s:i, s:s}}", "format", format_json(), "error",
+    json_auto_t *object = json_pack("{s:o, s:{s:i, s:s}}", "format", format_json(), "error",
                                "status", status, "message", error->message);
     char *text = json_dumps(object, JSON_COMPACT);
     fprintf(stderr, "%s\n", text);
     free(text);
-    json_decref(object);
 }
 
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,

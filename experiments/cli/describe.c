@@ -53,13 +53,12 @@ bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
     json_t *options = json_array();
     add_options(options, syntax->entries);
     add_options(options, common);
-    json_t *object = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name,
-                               "arguments", syntax->arguments, "summary", summary,
-                               "example", example, "options", options);
+    json_auto_t *object = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name,
+                                    "arguments", syntax->arguments, "summary", summary,
+                                    "example", example, "options", options);
     char *text = json_dumps(object, JSON_INDENT(2));
     g_set_error_literal(error, COMMAND_DESCRIPTION, 0, text);
     free(text);
-    json_decref(object);
     return false;
 }
 

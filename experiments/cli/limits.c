@@ -53,10 +53,10 @@ static char *program; /* "kilter COMMAND" where lines are JSON; NULL: they are t
 static Frame frame_of(int status)
 {
     static const char hole[] = "@";
-    json_t *object = json_pack("{s:{s:s, s:i}, s:{s:i, s:s}}", "format", "name", program,
-                               "version", 1, "error", "status", status, "message", hole);
+    json_auto_t *object =
+        json_pack("{s:{s:s, s:i}, s:{s:i, s:s}}", "format", "name", program, "version", 1,
+                  "error", "status", status, "message", hole);
     char *text = json_dumps(object, JSON_COMPACT), *at = strrchr(text, hole[0]);
-    json_decref(object);
     *at = '\0';
     return (Frame){text, g_strconcat(at + 1, "\n", NULL)};
 }
@@ -95,12 +95,10 @@ void limits_note(const char *format, ...)
         fprintf(stderr, "kilter: %s\n", text);
         return;
     }
-    json_t *object = json_pack("{s:{s:s, s:i}, s:s}", "format", "name", program,
-                               "version", 1, "note", text);
-    char *line = json_dumps(object, JSON_COMPACT);
+    json_auto_t *object = json_pack("{s:{s:s, s:i}, s:s}", "format", "name", program,
+                                    "version", 1, "note", text);
+    g_autofree char *line = json_dumps(object, JSON_COMPACT);
     fprintf(stderr, "%s\n", line);
-    g_free(line);
-    json_decref(object);
 }
 
 /* --- what is watched --- */

@@ -331,7 +331,7 @@ static void add_option(GString *page, const json_t *option)
 
 static char *command_page(const Command *command)
 {
-    json_t *about = command_description(command->name, command->run);
+    json_auto_t *about = command_description(command->name, command->run);
     g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
     GString *page = manual_page_new(name, command->help);
     g_autofree char *synopsis = g_strdup_printf("kilter %s [OPTION...] %s", command->name,
@@ -347,7 +347,6 @@ static char *command_page(const Command *command)
     add_lines(page, "EXAMPLES", example);
     add_section(page, "EXIT STATUS", EXIT_STATUS);
     g_string_append(page, ".SH SEE ALSO\n.BR kilter (1)\n");
-    json_decref(about);
     return g_string_free(page, FALSE);
 }
 

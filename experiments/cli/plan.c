@@ -271,20 +271,17 @@ bool cmd_plan(int argc, char **argv, GError **error)
     const GOptionEntry entries[] = {
         PLAN_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     g_auto(Evaluation) evaluation = {0};
-    json_t *like = NULL;
+    json_auto_t *like = NULL;
     double tokens;
-    const bool done =
-        command_parse(entries, &argc, argv, &options, error) &&
-        take_options(&own, &options.planner, error) &&
-        (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
-        (!own.tokens || days_read_tokens(own.tokens, &tokens, error)) &&
-        command_for(&options, own.target, error) &&
-        (!own.like ||
-         plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
-        plan_ask(&own, argc, &options, error) &&
-        (!own.output || output_check(own.output, error)) &&
-        command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
-        plan_report(&evaluation, &own, argc > 2, like, &options, error);
-    json_decref(like);
-    return done;
+    return command_parse(entries, &argc, argv, &options, error) &&
+           take_options(&own, &options.planner, error) &&
+           (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
+           (!own.tokens || days_read_tokens(own.tokens, &tokens, error)) &&
+           command_for(&options, own.target, error) &&
+           (!own.like ||
+            plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
+           plan_ask(&own, argc, &options, error) &&
+           (!own.output || output_check(own.output, error)) &&
+           command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
+           plan_report(&evaluation, &own, argc > 2, like, &options, error);
 }

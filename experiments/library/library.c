@@ -15,11 +15,10 @@
 static char *answer_text(const char *call, json_t *body)
 {
     enum { VERSION = 1 };
-    json_t *object =
+    json_auto_t *object =
         json_pack("{s:{s:s, s:i}}", "format", "name", call, "version", VERSION);
     json_object_update(object, body);
     char *text = json_dumps(object, JSON_INDENT(2));
-    json_decref(object);
     json_decref(body);
     return text;
 }

@@ -136,24 +136,21 @@ static bool read_fidelity(const json_t *root, const char *usual, const char **fi
 
 bool request_plan(const char *request, Evaluation *evaluation, GError **error)
 {
-    json_t *root = parse(request, error);
+    json_auto_t *root = parse(request, error);
     const char *fidelity;
     bool good = root && read_fidelity(root, NULL, &fidelity, error);
     if (good && json_object_get(root, "plan"))
         good = refuse(error, "request: plan: expected a model and a cluster to plan");
     good = good && evaluate_model(root, fidelity, evaluation, error);
-    json_decref(root);
     return good;
 }
 
 bool request_evaluate(const char *request, Evaluation *evaluation, GError **error)
 {
-    json_t *root = parse(request, error);
+    json_auto_t *root = parse(request, error);
     const char *fidelity;
-    const bool good =
-        root && read_fidelity(root, fidelity_name(FIDELITY_DEFAULT), &fidelity, error) &&
-        (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
-            root, fidelity, evaluation, error);
-    json_decref(root);
-    return good;
+    return root &&
+           read_fidelity(root, fidelity_name(FIDELITY_DEFAULT), &fidelity, error) &&
+           (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
+               root, fidelity, evaluation, error);
 }

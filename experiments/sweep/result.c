@@ -147,11 +147,10 @@ StorePart *question_of_method(const Configuration *c, GError **error)
                   "fidelity", c->fidelity ? c->fidelity : "planned", "granularity",
                   granularity_name(c->granularity));
     if (options) {
-        json_t *files = files_json(c);
+        json_auto_t *files = files_json(c);
         json_object_set_new(method, "options", options);
         if (json_object_size(files) > 0)
             json_object_set(method, "files", files);
-        json_decref(files);
     }
     return question_method(method);
 }

@@ -194,9 +194,8 @@ static json_t *detail_json(const StoreResult *r)
         return json_null();
     json_t *all = r->detail ? text_json(r->detail) : json_object();
     if (r->common) {
-        json_t *common = text_json(store_part_text(r->common));
+        json_auto_t *common = text_json(store_part_text(r->common));
         json_object_update(all, common);
-        json_decref(common);
     }
     return all;
 }

@@ -135,9 +135,8 @@ static bool read_paths(Reader *r)
         return false;
     if (json_array_size(value) != n) {
         g_autofree char *what = g_strdup_printf("%zu paths, one for each two devices", n);
-        json_t *got = json_integer((json_int_t)json_array_size(value));
+        json_auto_t *got = json_integer((json_int_t)json_array_size(value));
         expected(r, what, got);
-        json_decref(got);
         return false;
     }
     r->tasks->path = g_new0(FileList, n + 1);

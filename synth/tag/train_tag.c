@@ -132,9 +132,8 @@ static bool hold_lecture(void *context, uint32_t i, GError **error)
         return false;
     if (c.tag.space->n_actions < 2)
         return true;
-    TagResult result =
+    g_auto(TagResult) result =
         run(&c, l->teacher, ahead ? AHEAD_TRIES : ITERATIONS, NULL, l->found[i]);
-    tag_result_clear(&result);
     return true;
 }
 

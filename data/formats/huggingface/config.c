@@ -88,7 +88,7 @@ static json_t *facts_of(json_t *root)
 static bool read_own(const Families *families, Config *config, const char *like,
                      Architecture *a)
 {
-    json_t *facts = facts_of(config->root);
+    json_auto_t *facts = facts_of(config->root);
     json_object_del(config->root, "like");
     const char *key;
     json_t *value;
@@ -100,7 +100,6 @@ static bool read_own(const Families *families, Config *config, const char *like,
         config_wrong(config, a->unread,
                      "neither a fact of a model nor a key of the "
                      "family");
-    json_decref(facts);
     return good && !config->failed;
 }
 
@@ -111,7 +110,7 @@ Architecture *config_read(const char *path, json_t *root, const char *like,
     if (!families)
         return NULL;
     const bool own = json_object_get(root, "like") != NULL;
-    json_t *copy = own ? json_copy(root) : json_incref(root);
+    json_auto_t *copy = own ? json_copy(root) : json_incref(root);
     Config config = {.file = path, .root = copy, .outer = copy, .error = error};
     Architecture *a = g_new0(Architecture, 1);
     const char *type = like && *like ? like
@@ -138,7 +137,6 @@ Architecture *config_read(const char *path, json_t *root, const char *like,
             json_is_true(json_object_get(config.root, "is_encoder_decoder")))
             config_wrong(&config, "is_encoder_decoder", "expected false");
     }
-    json_decref(copy);
     if (type && !config.failed)
         return a;
     architecture_clear(a);
@@ -180,7 +178,7 @@ json_t *config_facts(const Architecture *a, const char *path)
     json_t *checkpoint = json_null();
     if (g_file_test(index, G_FILE_TEST_EXISTS) &&
         (text = file_read(index, MOST_BYTES, &length, NULL))) {
-        json_t *root = json_loadb(text, length, 0, NULL);
+        json_auto_t *root = json_loadb(text, length, 0, NULL);
         const json_t *size =
             json_object_get(json_object_get(root, "metadata"), "total_size");
         if (json_is_number(size))
@@ -188,7 +186,6 @@ json_t *config_facts(const Architecture *a, const char *path)
                 (json_int_t)(json_number_value(size) / (a->precision == PRECISION_SINGLE
                                                             ? sizeof(float)
                                                             : sizeof(uint16_t))));
-        json_decref(root);
     }
     return json_pack("{s:o, s:s?, s:I, s:o}", "facts", family_facts(a), "unread",
                      a->unread, "kv_bytes_per_token", (json_int_t)kv_bytes(a),

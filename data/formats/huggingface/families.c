@@ -62,10 +62,9 @@ const json_t *families_row(const Families *families, const char *name)
     while (end && !g_ascii_isalpha(end[1]))
         end = strchr(end + 1, '\n');
     g_autofree char *place = g_strdup_printf("%s: %s", families->path, name);
-    json_t *one =
+    json_auto_t *one =
         yaml_to_json(place, line, end ? (gsize)(end - line) + 1 : strlen(line), NULL);
     json_object_update(families->root, one);
-    json_decref(one);
     return json_object_get(families->root, name);
 }
 

@@ -339,9 +339,8 @@ static bool read_layers(Reader *r)
 /* Sets the error where a row is damaged, or rows do not end in decoder. Returns false. */
 static bool config_without_rows(Config *config, const Families *families)
 {
-    json_t *all = families_rows(families, config->failed ? NULL : config->error);
+    json_auto_t *all = families_rows(families, config->failed ? NULL : config->error);
     config->failed |= !all;
-    json_decref(all);
     return config_wrong(config, "like",
                         "expected rows of data/families.yaml that end in decoder");
 }
@@ -437,11 +436,10 @@ bool families_check(const Families *families, GError **error)
     json_t *row, *rows = families_rows(families, error);
     bool good = rows != NULL;
     json_object_foreach (rows, name, row) {
-        json_t *empty = json_object();
+        json_auto_t *empty = json_object();
         Config config = {.file = name, .root = empty, .outer = empty, .error = error};
         Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
         good = !families_has(families, name) || check_rows(&r, families);
-        json_decref(empty);
         if (!good)
             break;
     }

@@ -107,7 +107,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     g_autoptr(GInputStream) stream = stream_open(file, error);
     if (!stream)
         return false;
-    Reader *reader = g_new0(Reader, 1);
+    g_autofree Reader *reader = g_new0(Reader, 1);
     reader->file = file;
     reader->facts = facts;
     reader->stream = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -124,6 +124,5 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     g_hash_table_unref(reader->stream);
     profile_free(reader->profile);
     g_clear_error(&reader->failure);
-    g_free(reader);
     return good;
 }

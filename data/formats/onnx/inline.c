@@ -136,9 +136,8 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
     }
     bind(&call, function, node, copies);
     json_array_foreach (json_object_get(function, "nodes"), i, inner) {
-        json_t *made = good ? outside_node(&call, inner) : NULL;
+        json_auto_t *made = good ? outside_node(&call, inner) : NULL;
         good = good && add_node(in, made, depth + 1);
-        json_decref(made);
     }
     json_array_extend(in->nodes, copies);
     json_decref(copies);

@@ -254,11 +254,10 @@ static json_t *constant_tensor(const OnnxNode *node)
 static bool read_constant(const Reader *r, const OnnxNode *node)
 {
     const uint32_t made = onnx_out(r->model, node, 0);
-    json_t *tensor = made == ONNX_NONE ? NULL : constant_tensor(node);
+    json_auto_t *tensor = made == ONNX_NONE ? NULL : constant_tensor(node);
     const bool good = !tensor || read_tensor(r, tensor, made);
     if (tensor && good)
         onnx_value(r->model, made)->origin = made;
-    json_decref(tensor);
     return good;
 }
 

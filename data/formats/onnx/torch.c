@@ -192,12 +192,11 @@ static json_t *filled(json_t *said, const json_t *given)
         return json_incref(own);
     list = json_array();
     json_array_foreach (said, i, item) {
-        json_t *part = filled(item, given);
+        json_auto_t *part = filled(item, given);
         if (json_is_array(part))
             json_array_extend(list, part);
         else
             json_array_append(list, part);
-        json_decref(part);
     }
     return list;
 }
@@ -331,10 +330,9 @@ static void add_node(const Exported *x, const json_t *node)
         const char *name = json_string_value(json_object_get(entry, "name"));
         const json_t *arg = json_object_get(entry, "arg"),
                      *graph = json_object_get(arg, "as_graph");
-        json_t *value = argument(x, arg, DEEPEST);
+        json_auto_t *value = argument(x, arg, DEEPEST);
         if (name && !json_is_null(value))
             json_object_set(given, name, value);
-        json_decref(value);
         if (inner && !graph)
             add_names(x, arg, behind);
         inner = graph ? graph : inner;
