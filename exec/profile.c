@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/measured/measurement.h"
 #include "exec/spread.h"
 
@@ -45,8 +46,7 @@ static void add_row(GArray *list, Measurement m, double *sample, uint32_t repeat
     if (m.median_s > 0) { /* else it was too short for the clock */
         g_array_append_val(list, m);
     } else {
-        g_free(m.device);
-        g_free(m.shape);
+        free_each(m.device, m.shape);
     }
 }
 
@@ -218,8 +218,7 @@ static ExecShard *cut(ExecBackend *backend, const uint32_t dim[2], int along,
 static void case_clear(void *data)
 {
     Case *c = data;
-    g_free(c->from);
-    g_free(c->to);
+    free_each(c->from, c->to);
 }
 
 static void release_cases(ExecBackend *backend, GArray *cases)

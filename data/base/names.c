@@ -186,8 +186,7 @@ void spec_free(Spec *spec)
     if (!spec)
         return;
     for (uint32_t i = 0; i < spec->n; i++) {
-        g_free(spec->key[i]);
-        g_free(spec->value[i]);
+        free_each(spec->key[i], spec->value[i]);
     }
     free_each(spec->word, spec->key, spec->value, spec);
 }

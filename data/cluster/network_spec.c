@@ -212,8 +212,7 @@ void network_spec_free(NetworkSpec *spec)
     for (uint32_t i = 0; i < spec->n_nodes; i++)
         g_free(spec->node[i]);
     for (uint32_t i = 0; i < spec->n_links; i++) {
-        g_free(spec->explicit_link[i].from);
-        g_free(spec->explicit_link[i].to);
+        free_each(spec->explicit_link[i].from, spec->explicit_link[i].to);
     }
     free_each(spec->node, spec->explicit_link, spec->source, spec);
 }

@@ -18,8 +18,7 @@ enum { MOST_BYTES = 1 << 28 };
 static void clear(void *measurement)
 {
     Measurement *m = measurement;
-    g_free(m->device);
-    g_free(m->shape);
+    free_each(m->device, m->shape);
 }
 
 GArray *measurements_new(void)

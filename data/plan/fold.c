@@ -193,8 +193,7 @@ static void fold_open(Fold *f)
 
 static void fold_close(Fold *f)
 {
-    g_free(f->op);
-    g_free(f->tensor);
+    free_each(f->op, f->tensor);
     fold_chain_clear(&f->alike);
     fold_chain_clear(&f->same);
 }

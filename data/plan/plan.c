@@ -22,8 +22,7 @@ void plan_free(Plan *plan)
               plan->planner, plan->maker, plan->version, plan->target, plan->options,
               plan->revision, plan->exports, plan->any_why);
     program_free(plan->program);
-    g_free(plan->ratio);
-    g_free(plan->segment);
+    free_each(plan->ratio, plan->segment);
     for (uint32_t i = 0; i < plan->n_splits; i++)
         g_free(plan->split[i].count);
     free_each(plan->split, plan->memory_bytes, plan->runtime, plan->misfit,

@@ -251,8 +251,7 @@ void instances_free(Instances *instances)
 {
     if (!instances)
         return;
-    g_free(instances->first);
-    g_free(instances->row);
+    free_each(instances->first, instances->row);
     g_array_unref(instances->outer);
     g_free(instances);
 }

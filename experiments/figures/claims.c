@@ -6,6 +6,7 @@
 
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "data/store/store.h"
@@ -226,13 +227,8 @@ void claims_free(Claims *claims)
         g_free(claims->column[i]);
     g_free(claims->column);
     for (uint32_t i = 0; i < claims->n; i++) {
-        g_free(claims->claim[i].column);
-        g_free(claims->claim[i].claim);
-        g_free(claims->claim[i].text);
-        g_free(claims->claim[i].where);
-        g_free(claims->claim[i].note);
-        g_free(claims->claim[i].reason);
+        free_each(claims->claim[i].column, claims->claim[i].claim, claims->claim[i].text,
+                  claims->claim[i].where, claims->claim[i].note, claims->claim[i].reason);
     }
-    g_free(claims->claim);
-    g_free(claims);
+    free_each(claims->claim, claims);
 }

@@ -146,8 +146,7 @@ void configuration_free(Configuration *c)
     }
     g_free(c->axes);
     store_question_clear(&c->question);
-    g_free(c->hash);
-    g_free(c);
+    free_each(c->hash, c);
 }
 
 bool granularity_find(const char *name, Granularity *granularity, GError **error)

@@ -6,6 +6,7 @@
 #include <yaml.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 static const char *const PLAIN[GRID_PLAIN] = {"model",       "cluster",  "planner",
                                               "granularity", "fidelity", "seed"};
@@ -270,13 +271,11 @@ void experiment_file_free(ExperimentFile *file)
     if (file->yaml)
         yaml_close(file->yaml);
     for (uint32_t k = 0; k < G_N_ELEMENTS(REPLACED); k++) {
-        g_free(file->plain[REPLACED[k]].list.value);
-        g_free(file->plain[REPLACED[k]].role);
-        g_free(file->plain[REPLACED[k]].from);
+        free_each(file->plain[REPLACED[k]].list.value, file->plain[REPLACED[k]].role,
+                  file->plain[REPLACED[k]].from);
     }
     g_ptr_array_unref(file->schema->named);
-    g_free(file->schema);
-    g_free(file);
+    free_each(file->schema, file);
 }
 
 ExperimentFile *experiment_file_read(const char *path, const char *column, GError **error)

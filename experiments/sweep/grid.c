@@ -13,8 +13,7 @@
 static void variant_clear(gpointer data)
 {
     Variant *variant = data;
-    g_free(variant->text);
-    g_free(variant->role);
+    free_each(variant->text, variant->role);
     cluster_free(variant->cluster);
     store_part_unref(variant->part);
     g_free(variant->impossible);

@@ -2,6 +2,7 @@
  * their coefficients collected by stage and split (HAP Eq. 3). */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/cost/split.h"
 #include "sim/cost/step.h"
 #include "sim/cost/turns.h"
@@ -231,14 +232,10 @@ void sim_linear_free(SimLinear *linear)
 {
     if (!linear)
         return;
-    g_free(linear->stage);
-    g_free(linear->split);
-    g_free(linear->flops);
+    free_each(linear->stage, linear->split, linear->flops);
     for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++)
         g_free(linear->fitted[f]);
-    g_free(linear->inner_bytes);
-    g_free(linear->term);
-    g_free(linear);
+    free_each(linear->inner_bytes, linear->term, linear);
 }
 
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,

@@ -1,5 +1,6 @@
 /* Live bytes of a program, as a linear function of the shares: the rules under "Memory"
  * in sim/sim.h. */
+#include "data/base/free.h"
 #include "sim/cost/split.h"
 #include "sim/tasks/buffers.h"
 
@@ -122,8 +123,7 @@ static uint32_t *pareto(const double *row, uint32_t n, uint32_t width, uint32_t 
     for (uint32_t i = 0; i < front.n; i++)
         if (!front_covers(&front, i))
             kept[(*n_kept)++] = front.index[i];
-    g_free(front.index);
-    g_free(front.top);
+    free_each(front.index, front.top);
     return kept;
 }
 
@@ -178,12 +178,8 @@ void sim_memory_free(SimMemory *memory)
 {
     if (!memory)
         return;
-    g_free(memory->instr);
-    g_free(memory->held);
-    g_free(memory->divided);
-    g_free(memory->held_sharded);
-    g_free(memory->divided_sharded);
-    g_free(memory);
+    free_each(memory->instr, memory->held, memory->divided, memory->held_sharded,
+              memory->divided_sharded, memory);
 }
 
 double sim_memory_peak(const SimMemory *memory, const ClusterView *view,

@@ -32,8 +32,7 @@ typedef struct {
 
 static void meeting_free(void *meeting)
 {
-    g_free(((ExecutionMeeting *)meeting)->node);
-    g_free(meeting);
+    free_each(((ExecutionMeeting *)meeting)->node, meeting);
 }
 
 static void group_free(void *group)

@@ -1,5 +1,6 @@
 /* An explanation of what bounds an iteration: the parts of the critical path. */
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "sim/flow/timeline.h"
 
@@ -344,8 +345,7 @@ GArray *sim_timeline_limits(const SimTimeline *timeline, const Program *program,
             part->seconds, part->comm_s};
         g_array_append_val(limits, limit);
     }
-    g_free(e.layer);
-    g_free(e.path);
+    free_each(e.layer, e.path);
     return limits;
 }
 
@@ -379,7 +379,6 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
     g_array_free(e.kinds, true);
     g_array_free(e.stages, true);
     g_array_free(e.layers, true);
-    g_free(e.layer);
-    g_free(e.path);
+    free_each(e.layer, e.path);
     return g_string_free(e.text, false);
 }

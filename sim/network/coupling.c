@@ -22,8 +22,7 @@ void coupling_init(Coupling *coupling, uint32_t n_links)
 void coupling_clear(Coupling *coupling, uint32_t n_links)
 {
     for (uint32_t i = 0; i <= n_links; i++) {
-        g_free(coupling->row[i].term);
-        g_free(coupling->column[i].term);
+        free_each(coupling->row[i].term, coupling->column[i].term);
     }
     for (uint32_t i = 0; i < coupling->n_pairs; i++)
         g_free(coupling->pair[i].member);

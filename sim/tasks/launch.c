@@ -1,4 +1,5 @@
 /* Launches: tasks of the hosts, each put before the task that it launches. */
+#include "data/base/free.h"
 #include "sim/tasks/task.h"
 
 typedef struct {
@@ -115,12 +116,10 @@ void sim_tasks_launch(SimTasks *tasks, const SimCase *sim)
     for (uint32_t i = 0; i < sim->plan->program->n; i++)
         if (tasks->bucket[i] != SIM_NO_TASK)
             tasks->bucket[i] = l.now[tasks->bucket[i]];
-    g_free(tasks->task);
-    g_free(tasks->dep);
+    free_each(tasks->task, tasks->dep);
     tasks->n_tasks = l.task->len;
     tasks->n_deps = l.dep->len;
     tasks->task = (SimTask *)(void *)g_array_free(l.task, false);
     tasks->dep = (uint32_t *)(void *)g_array_free(l.dep, false);
-    g_free(l.now);
-    g_free(l.seen);
+    free_each(l.now, l.seen);
 }

@@ -1,6 +1,7 @@
 /* Factors from modelled to measured times of layers. */
 #include "sim/tasks/layer_times.h"
 
+#include "data/base/free.h"
 #include "data/formats/measured/layer_profile.h"
 #include "sim/cost/split.h"
 
@@ -61,8 +62,7 @@ static LayerWork work_new(const SimLayerTimes *times)
 
 static void work_clear(LayerWork *work)
 {
-    g_free(work->flops);
-    g_free(work->seconds);
+    free_each(work->flops, work->seconds);
 }
 
 /* Samples of a microbatch at a place. */
@@ -153,9 +153,7 @@ void sim_layer_times_free(SimLayerTimes *times)
     if (!times)
         return;
     layer_profile_free(times->profile);
-    g_free(times->whole);
-    g_free(times->factor);
-    g_free(times);
+    free_each(times->whole, times->factor, times);
 }
 
 double sim_layer_factor(const SimLayerTimes *times, const Instr *instr, uint32_t i)

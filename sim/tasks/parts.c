@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "data/base/free.h"
 #include "sim/cost/step.h"
 
 static int compare(const void *a, const void *b)
@@ -103,12 +104,9 @@ void sim_parts_free(SimParts *parts)
     if (!parts)
         return;
     for (uint32_t s = 0; s < parts->n_splits; s++) {
-        g_free(parts->split[s].share);
-        g_free(parts->split[s].replica);
-        g_free(parts->split[s].start);
+        free_each(parts->split[s].share, parts->split[s].replica, parts->split[s].start);
     }
-    g_free(parts->split);
-    g_free(parts->slots);
+    free_each(parts->split, parts->slots);
     sim_memo_free(parts->memo);
     plan_layout_clear(&parts->layout);
     g_free(parts);

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/tasks/task_lower.h"
 
 /* --- lowering --- */
@@ -334,24 +335,15 @@ void sim_quick_free(SimQuick *q)
     free_all(q->server_s, q->n_groups);
     for (size_t i = 0; q->route && i < 2 * (size_t)q->n_groups * q->n_groups; i++)
         if (q->route[i]) {
-            g_free(q->route[i]->first_sender);
-            g_free(q->route[i]->sender);
-            g_free(q->route[i]);
+            free_each(q->route[i]->first_sender, q->route[i]->sender, q->route[i]);
         }
-    g_free(q->route);
-    g_free(q->rule);
-    g_free(q->result);
-    g_free(q->task);
-    g_free(q->dep);
+    free_each(q->route, q->rule, q->result, q->task, q->dep);
     g_clear_pointer(&q->instr, g_array_unref);
-    g_free(q->mark);
-    g_free(q->replaced);
+    free_each(q->mark, q->replaced);
     g_clear_pointer(&q->check, g_array_unref);
     g_clear_pointer(&q->checked, g_array_unref);
     free_all(q->part, q->n_groups);
-    g_free(q->now.flow);
-    g_free(q->order);
-    g_free(q->low);
+    free_each(q->now.flow, q->order, q->low);
     sim_teams_free(q->teams);
     sim_parts_free(q->parts);
     plan_free(q->plan);

@@ -1,5 +1,6 @@
 /* Streams: the order in which a lane's tasks run. */
 #include "sim/tasks/streams.h"
+#include "data/base/free.h"
 
 #include <stdlib.h>
 
@@ -185,9 +186,5 @@ void sim_streams_free(SimStreams *s)
 {
     if (!s)
         return;
-    g_free(s->first_next);
-    g_free(s->next);
-    g_free(s->waiting);
-    g_free(s->stream);
-    g_free(s);
+    free_each(s->first_next, s->next, s->waiting, s->stream, s);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/tasks/task_lower.h"
 
 static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
@@ -144,11 +145,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
         g_array_unref(lower.inner[g]);
     g_free(lower.inner);
     g_array_unref(lower.joined);
-    g_free(lower.last);
-    g_free(lower.alike);
-    g_free(lower.sent);
-    g_free(lower.step);
-    g_free(lower.beside);
+    free_each(lower.last, lower.alike, lower.sent, lower.step, lower.beside);
     task_experts_free(lower.experts);
     return tasks;
 }
@@ -157,11 +154,9 @@ void sim_tasks_free(SimTasks *tasks)
 {
     if (!tasks)
         return;
-    g_free(tasks->task);
-    g_free(tasks->dep);
+    free_each(tasks->task, tasks->dep);
     sim_teams_free(tasks->teams);
     g_ptr_array_unref(tasks->transfers);
     g_array_unref(tasks->share);
-    g_free(tasks->bucket);
-    g_free(tasks);
+    free_each(tasks->bucket, tasks);
 }

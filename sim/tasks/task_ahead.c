@@ -6,6 +6,7 @@
  * that lies `prefetch` + 1 before it, as in PyTorch's FSDP, which gathers at most one layer beside
  * the one that computes. */
 #include "sim/tasks/task_lower.h"
+#include "data/base/free.h"
 
 typedef struct {
     uint32_t layer;
@@ -48,11 +49,7 @@ void task_ahead_clear(Lower *lower)
         return;
     for (uint32_t g = 0; g < a->n_groups; g++)
         g_array_unref(a->unit[g]);
-    g_free(a->unit);
-    g_free(a->layer);
-    g_free(a->of);
-    g_free(a->of_layer);
-    g_free(a);
+    free_each(a->unit, a->layer, a->of, a->of_layer, a);
 }
 
 static uint32_t *unit_of(const Lower *lower, const Instr *instr, TensorId tensor, Form form)

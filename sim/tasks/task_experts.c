@@ -14,6 +14,7 @@
  * exchanges of each run beside the computations of the other, up to the time of these. The two make
  * a pair, and a pass is in one pair only. */
 #include "sim/tasks/task_lower.h"
+#include "data/base/free.h"
 
 #include <math.h>
 
@@ -97,10 +98,7 @@ void task_experts_free(TaskExperts *experts)
         for (uint32_t k = 0; k < 2; k++)
             if (experts->pass[g][k].exchange)
                 g_array_unref(experts->pass[g][k].exchange);
-    g_free(experts->pass);
-    g_free(experts->home);
-    g_free(experts->top);
-    g_free(experts);
+    free_each(experts->pass, experts->home, experts->top, experts);
 }
 
 /* --- to a machine once --- */

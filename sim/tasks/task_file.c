@@ -1,5 +1,6 @@
 /* The reader of task graphs. Nothing in the file is trusted, and no list is longer than the file
  * justifies. */
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/units.h"
 #include "sim/tasks/task_file_tasks.h"
@@ -351,8 +352,7 @@ SimTaskFile *sim_task_file_read(const char *file, GError **error)
                 .error = error};
     const bool good = read_devices(&r) && read_links(&r) && read_paths(&r) &&
                       read_groups(&r) && read_buffers(&r) && read_tasks(&r);
-    g_free(r.bandwidth);
-    g_free(r.line);
+    free_each(r.bandwidth, r.line);
     json_decref(root);
     return good ? g_steal_pointer(&tasks) : NULL;
 }
@@ -361,10 +361,7 @@ void sim_task_file_free(SimTaskFile *tasks)
 {
     if (!tasks)
         return;
-    g_free(tasks->path);
-    g_free(tasks->buffer);
-    g_free(tasks->task);
-    g_free(tasks->parts);
+    free_each(tasks->path, tasks->buffer, tasks->task, tasks->parts);
     g_array_unref(tasks->number);
     g_free(tasks);
 }

@@ -1,5 +1,6 @@
 /* A task graph of a file, run: ready tasks are served first in, first out, and get their times at
  * once, so the only events are the ends of tasks. */
+#include "data/base/free.h"
 #include "sim/tasks/task_file_ends.h"
 #include "sim/tasks/task_file_tasks.h"
 
@@ -218,7 +219,5 @@ void sim_task_file_report_free(SimTaskFileReport *report)
 {
     if (!report)
         return;
-    g_free(report->peak_bytes);
-    g_free(report->busy_us);
-    g_free(report);
+    free_each(report->peak_bytes, report->busy_us, report);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/event/random.h"
 #include "sim/tasks/transfer.h"
 
@@ -306,20 +307,13 @@ void sim_teams_free(SimTeams *teams)
         return;
     for (uint32_t g = 0; g < teams->n_groups; g++) {
         SimGroupTeams *of = &teams->group[g];
-        g_free(of->lane);
-        g_free(of->index);
-        g_free(of->place);
+        free_each(of->lane, of->index, of->place);
         for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
             g_free(of->of[axis]);
         g_free(of->team_of);
     }
     for (uint32_t t = 0; t < teams->n_teams; t++) {
-        g_free(teams->team[t].lane);
-        g_free(teams->team[t].device);
+        free_each(teams->team[t].lane, teams->team[t].device);
     }
-    g_free(teams->group);
-    g_free(teams->team);
-    g_free(teams->lane);
-    g_free(teams->device);
-    g_free(teams);
+    free_each(teams->group, teams->team, teams->lane, teams->device, teams);
 }

@@ -2,16 +2,14 @@
  * are not kept in the meantime. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "synth/amp/steps.h"
 #include "synth/pipeline/pipeline.h"
 
 static void free_again(void *data)
 {
     AmpAgain *again = data;
-    g_free(again->when);
-    g_free(again->like);
-    g_free(again->less);
-    g_free(again);
+    free_each(again->when, again->like, again->less, again);
 }
 
 GHashTable *amp_agains_new(void)

@@ -1,4 +1,5 @@
 /* A cluster as AMP's cost model sees it. */
+#include "data/base/free.h"
 #include "data/cluster/price.h"
 #include "data/cluster/topology.h"
 #include "synth/amp/amp.h"
@@ -132,12 +133,8 @@ void synth_amp_cluster_free(AmpCluster *cluster)
 {
     if (!cluster)
         return;
-    g_free(cluster->type);
-    g_free(cluster->machine);
-    g_free(cluster->memory);
-    g_free(cluster->host_link);
-    g_free(cluster->host_memory);
-    g_free(cluster->bandwidth);
+    free_each(cluster->type, cluster->machine, cluster->memory, cluster->host_link,
+              cluster->host_memory, cluster->bandwidth);
     sim_alone_free(cluster->alone);
     g_free(cluster);
 }

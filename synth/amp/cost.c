@@ -1,6 +1,7 @@
 /* The rows of a strategy's costs, and the time that follows from them. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "synth/amp/costing.h"
 
 /* How many microbatches a stage of the p-th group keeps until their backward (synth/pipeline/pipeline.h);
@@ -200,13 +201,8 @@ void amp_rows_free(AmpRows *rows)
                      rows->return_s, rows->launch_s, rows->offload_s};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
         g_free(row[i]);
-    g_free(rows->mode);
-    g_free(rows->mode_at);
-    g_free(rows->again);
-    g_free(rows->delay);
-    g_free(rows->last);
-    g_free(rows->meet);
-    g_free(rows);
+    free_each(rows->mode, rows->mode_at, rows->again, rows->delay, rows->last, rows->meet,
+              rows);
 }
 
 /* Sums over all stages of one device group. */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/sim.h"
 #include "synth/pipeline/pipeline.h"
 
@@ -411,14 +412,7 @@ void amp_steps_free(AmpSteps *steps)
     g_array_unref(steps->message);
     g_array_unref(steps->gradient);
     g_array_unref(steps->gradient_kind);
-    g_free(steps->first);
-    g_free(steps->like);
-    g_free(steps->first_gradient);
-    g_free(steps->time_s);
-    g_free(steps->launch_s);
-    g_free(steps->transfer_launch_s);
-    g_free(steps->collective_launch_s);
-    g_free(steps->sent);
-    g_free(steps->returned);
-    g_free(steps);
+    free_each(steps->first, steps->like, steps->first_gradient, steps->time_s,
+              steps->launch_s, steps->transfer_launch_s, steps->collective_launch_s,
+              steps->sent, steps->returned, steps);
 }

@@ -498,8 +498,7 @@ void synth_joint_problem_free(JointProblem *p)
     for (uint32_t g = 0; g < p->n_groups; g++) {
         for (uint32_t e = 0; e < p->group[g].n_entries; e++)
             entry_clear(&p->group[g].entry[e]);
-        g_free(p->group[g].entry);
-        g_free(p->group[g].use);
+        free_each(p->group[g].entry, p->group[g].use);
     }
     free_each(p->group, p->units, p->sent, p->border, p->returned, p->least_s, p);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/program/period.h"
 
 /* --- writing the program --- */
@@ -237,31 +238,12 @@ void pipeline_builder_clear(Builder *b)
         g_array_unref(b->needs);
     if (b->again)
         g_array_unref(b->again);
-    g_free(b->way);
-    g_free(b->kept);
-    g_free(b->place);
-    g_free(b->maker);
-    g_free(b->keeper);
-    g_free(b->read);
-    g_free(b->first);
-    g_free(b->sent);
-    g_free(b->unit);
-    g_free(b->begin);
-    g_free(b->partial);
-    g_free(b->need);
-    g_free(b->gives);
-    g_free(b->made);
-    g_free(b->view);
-    g_free(b->home);
-    g_free(b->experts);
+    free_each(b->way, b->kept, b->place, b->maker, b->keeper, b->read, b->first, b->sent,
+              b->unit, b->begin, b->partial, b->need, b->gives, b->made, b->view, b->home,
+              b->experts);
     if (b->converted)
         g_hash_table_destroy(b->converted);
-    g_free(b->state);
-    g_free(b->states);
-    g_free(b->direct);
-    g_free(b->gathered);
-    g_free(b->summed);
-    g_free(b->whole);
+    free_each(b->state, b->states, b->direct, b->gathered, b->summed, b->whole);
     program_free(b->program);
 }
 

@@ -1,4 +1,5 @@
 /* Unlike replicas (synth/pipeline/pipeline.h): the programs of several pipelines become one program. */
+#include "data/base/free.h"
 #include "synth/pipeline/build.h"
 
 #include <string.h>
@@ -156,10 +157,7 @@ static void joining_clear(Joining *j)
 {
     for (uint32_t k = 0; k < j->n; k++)
         pipeline_builder_clear(&j->builder[k]);
-    g_free(j->builder);
-    g_free(j->first);
-    g_free(j->sum);
-    g_free(j->all);
+    free_each(j->builder, j->first, j->sum, j->all);
     program_free(j->program);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Joining, joining_clear)

@@ -1,6 +1,7 @@
 /* From a strategy to its program: the program of one replica, divided over the devices that share
  * it, which synth_pipeline() cuts into pipeline stages, replicas and microbatches. */
 #include "synth/pipeline/strategy.h"
+#include "data/base/free.h"
 #include "synth/pipeline/build.h"
 
 #include "synth/spmd/assignment.h"
@@ -93,9 +94,7 @@ typedef struct {
 static void made_clear(Made *made)
 {
     program_free(made->inner);
-    g_free(made->stage);
-    g_free(made->group);
-    g_free(made->divides);
+    free_each(made->stage, made->group, made->divides);
 }
 
 static bool make(const Graph *graph, const ClusterView *view,

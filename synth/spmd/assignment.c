@@ -1,6 +1,7 @@
 /* Assignments, and the plans of parameters. */
 #include "synth/spmd/assignment.h"
 
+#include "data/base/free.h"
 #include "synth/spmd/pins.h"
 
 #include <string.h>
@@ -15,10 +16,8 @@ void assignment_init(Assignment *assignment, const Graph *graph)
 
 void assignment_clear(Assignment *assignment)
 {
-    g_free(assignment->rule);
-    g_free(assignment->deferred);
-    g_free(assignment->gradient);
-    g_free(assignment->rest);
+    free_each(assignment->rule, assignment->deferred, assignment->gradient,
+              assignment->rest);
 }
 
 OpId parameter_update(const Graph *graph, TensorId parameter)

@@ -1,5 +1,6 @@
 /* Pins: parsing, and the rules that they allow. */
 #include "synth/spmd/pins.h"
+#include "data/base/free.h"
 
 #include <string.h>
 
@@ -162,10 +163,7 @@ void synth_pins_free(SynthPins *pins)
         return;
     for (uint32_t t = 0; t < pins->n; t++)
         g_free(pins->text[t]);
-    g_free(pins->text);
-    g_free(pins->made);
-    g_free(pins->read);
-    g_free(pins);
+    free_each(pins->text, pins->made, pins->read, pins);
 }
 
 /* --- masks --- */

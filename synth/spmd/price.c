@@ -1,4 +1,5 @@
 /* Prices at given ratios: the device classes, and the charges for bytes held. */
+#include "data/base/free.h"
 #include "synth/spmd/price_parts.h"
 
 #include <math.h>

@@ -62,8 +62,7 @@ void net_lesson_free(gpointer data)
 {
     NetLesson *lesson = data;
     net_view_free(lesson->view);
-    g_free(lesson->target);
-    g_free(lesson);
+    free_each(lesson->target, lesson);
 }
 
 /* --- forward --- */

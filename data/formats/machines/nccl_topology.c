@@ -134,8 +134,7 @@ static void begin_pci(Reader *reader, const char **attributes, Level *level)
         return;
     machine->gpu_pci++;
     level->gpu = (int32_t)machine->n_gpus - 1;
-    g_free(gpu->bus);
-    g_free(gpu->pci);
+    free_each(gpu->bus, gpu->pci);
     gpu->bus = g_ascii_strdown(attribute(attributes, "busid"), -1);
     gpu->pci = pci_id(vendor, attribute(attributes, "device"));
     gpu->pcie = pcie_bandwidth(reader, attributes);

@@ -210,8 +210,7 @@ static void move_free(gpointer data)
 static void costs_free(gpointer data)
 {
     Costs *costs = data;
-    g_free(costs->s);
-    g_free(costs);
+    free_each(costs->s, costs);
 }
 
 static bool prepare(States *s, GError **error)
@@ -278,8 +277,7 @@ void states_free(States *s)
     g_hash_table_destroy(s->moves);
     g_hash_table_destroy(s->choices);
     g_ptr_array_unref(s->costs);
-    g_free(s->cut);
-    g_free(s);
+    free_each(s->cut, s);
 }
 
 /* --- costs to the end --- */

@@ -295,8 +295,7 @@ void reference_theory_free(ReferenceTheory *theory)
         return;
     for (uint32_t p = 0; p < theory->n_tensors * FORM_MAX; p++)
         g_array_unref(theory->users[p]);
-    g_free(theory->users);
-    g_free(theory->least);
+    free_each(theory->users, theory->least);
     g_array_unref(theory->fused);
     free_each(theory->index, theory->tensor, theory);
 }
