@@ -58,29 +58,10 @@ static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
     return true;
 }
 
-/* Checks that the fullest experts have at most all tokens, and room for them. */
-static bool check_imbalance(const Strategy *s, const Graph *graph, GError **error)
+static bool check_tokens(const Strategy *s, const Graph *graph, GError **error)
 {
-    double most = INFINITY;
-    bool dropless = false;
-    for (OpId id = 0; s->imbalance > 1 && id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
-        if (op->kind != OP_ROUTE || !op->attr.dropless)
-            continue;
-        dropless = true;
-        most = fmin(most, (double)graph_tensor(graph, op->in[1])->dim[1] /
-                              graph_tensor(graph, op->out[0])->dim[2]);
-    }
-    if (s->imbalance > 1 && !dropless)
-        return refuse(error,
-                      "imbalance=%g: expected a model with capacity_factor=0 (dropless "
-                      "experts), as a capacity gives all experts the same slots",
-                      s->imbalance);
-    return s->imbalance <= 1 || s->imbalance <= most ||
-           refuse(error,
-                  "imbalance=%g: expected at most %g, where each token chooses the "
-                  "fullest expert",
-                  s->imbalance, most);
+    g_autoptr(GPtrArray) tokens = NULL;
+    return strategy_expert_tokens(s, graph, &tokens, error);
 }
 
 /* Checks that nothing is said beside unlike degrees that only equal ones have. */
@@ -447,7 +428,7 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
     if (s->pipeline_layers)
         return refuse(error,
                       "pipeline_layers: expected replicas with the same stages here");
-    if (!check_imbalance(s, graph, error) ||
+    if (!check_tokens(s, graph, error) ||
         !(unlike ? find_unlike : find_degrees)(s, n_devices, layout, error) ||
         !find_stages(s, layout, error) || !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||

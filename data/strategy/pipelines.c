@@ -238,7 +238,8 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     } rule[] = {
         {s->sequence_parallel && first->tp == 1, "sequence_parallel", "tp above 1"},
         {s->etp > 0 && first->tp == 1, "etp", "tp above 1"},
-        {s->imbalance > 1 && first->ep == 1 && !first->experts, "imbalance",
+        {(s->imbalance > 1 || s->expert_tokens) && first->ep == 1 && !first->experts,
+         s->expert_tokens ? "expert_tokens" : "imbalance",
          "ep above 1, as devices with all experts have the same tokens"},
         {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1"},
         {s->zero > 0 && !replicas, "zero", "dp or cp above 1"},

@@ -68,17 +68,48 @@ bool strategy_list(const char *text, const char **kept, GError **error)
     return read_items(text, kept, is_count, error);
 }
 
-bool strategy_lists(const char *text, const char **kept, GError **error)
+/* The same of lists of items, between `;`. */
+static bool read_lists(const char *text, const char **kept,
+                       bool (*read)(const char *item, GError **error), GError **error)
 {
     g_auto(GStrv) list = g_strsplit(text, ";", MOST_ITEMS);
     g_autoptr(GString) joined = g_string_new("");
     for (uint32_t i = 0; list[i]; i++) {
-        g_autofree char *one = each_item(list[i], is_count, error);
+        g_autofree char *one = each_item(list[i], read, error);
         if (!one)
             return false;
         g_string_append_printf(joined, "%s%s", i ? "; " : "", one);
     }
     *kept = joined->len ? g_intern_string(joined->str) : NULL;
+    return true;
+}
+
+bool strategy_lists(const char *text, const char **kept, GError **error)
+{
+    return read_lists(text, kept, is_count, error);
+}
+
+static bool is_tokens(const char *item, GError **error)
+{
+    const double most = 1e15;
+    double tokens;
+    return number_read(item, 0, most, &tokens) ||
+           refuse(error, "expected numbers of tokens from 0 to %g, got '%s'", most, item);
+}
+
+bool strategy_tokens(const char *text, const char **kept, GError **error)
+{
+    g_autofree char *file = *text == '@' ? text_read(text + 1, error) : NULL;
+    if (*text == '@' && !file)
+        return false;
+    if (file)
+        g_strdelimit(g_strchomp(file), "\n", ';');
+    if (!read_lists(file ? file : text, kept, is_tokens, error))
+        return false;
+    g_auto(GStrv) list = g_strsplit(*kept ? *kept : "1", "; ", -1);
+    for (uint32_t i = 0; list[i]; i++)
+        if (strspn(list[i], " 0.") == strlen(list[i]))
+            return refuse(error, "list %u: expected some tokens, got '%s'", i, list[i]);
     return true;
 }
 

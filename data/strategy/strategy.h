@@ -137,6 +137,9 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(NUMBER(1, 65535), imbalance, "imbalance", "1",                                       \
       "tokens of the fullest expert of each layer over their mean, with dropless "         \
       "experts; the others share the rest evenly")                                         \
+    X(PARSED(strategy_tokens), expert_tokens, "expert_tokens", "",                         \
+      "tokens of each dropless expert as measured: a list for all layers or one for "      \
+      "each layer with experts, or @FILE with a line for each list")                       \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
       "samples of a microbatch on a replica; 0: by the option microbatches")              \
     X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
@@ -187,7 +190,7 @@ OPTION_WORDS(CP_COMM_WORDS)
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
-    strategy_switches, strategy_offload;
+    strategy_switches, strategy_offload, strategy_tokens;
 
 /* Whether an option `offload` (NULL: none) names parameters. */
 bool strategy_offloads_parameters(const char *offload);
@@ -214,6 +217,13 @@ char *strategy_write(const Strategy *strategy);
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);
+
+/* How unevenly `imbalance` or `expert_tokens` say that dropless experts are chosen: of each layer
+ * that has some [layer] the tokens of the experts before each one and of all over the mean
+ * [experts + 1], else NULL. *tokens is NULL if they are chosen evenly. KILTER_ERROR_INPUT: the model
+ * has no such experts, or not so many, or a list gives one more tokens than there are. */
+bool strategy_expert_tokens(const Strategy *strategy, const Graph *graph,
+                            GPtrArray **tokens, GError **error);
 
 /* --- laid out over a graph and devices --- */
 

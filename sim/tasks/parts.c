@@ -1,6 +1,7 @@
 /* Parts of tensors and ops on each device of a plan. */
 #include "sim/tasks/parts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "data/base/free.h"
@@ -59,9 +60,9 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
 }
 
 /* The tensors of experts' slots: those that some op reads or makes as such. */
-static bool *find_slots(const Graph *graph)
+static const double **find_slots(const Graph *graph, const GPtrArray *tokens)
 {
-    bool *slots = g_new0(bool, graph_n_tensors(graph) + 1);
+    const double **slots = g_new0(const double *, graph_n_tensors(graph) + 1);
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         const Op *op = graph_get_op(graph, id);
         OpSpace space;
@@ -72,7 +73,7 @@ static bool *find_slots(const Graph *graph)
             if (graph_tensor(graph, t)->rank > 3 && loop[1] >= 0 && loop[2] >= 0 &&
                 space.loop[loop[1]].letter == 'e' &&
                 g_ascii_tolower(space.loop[loop[2]].letter) == 'c')
-                slots[t] = true;
+                slots[t] = tokens->pdata[op->layer];
         }
     }
     return slots;
@@ -92,9 +93,10 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
     }
     parts->memo = sim_memo_new();
     parts->offloads = plan->strategy.offload != NULL;
-    parts->imbalance = plan->strategy.imbalance;
-    if (parts->imbalance > 1)
-        parts->slots = find_slots(graph);
+    if (!strategy_expert_tokens(&plan->strategy, graph, &parts->tokens, error))
+        return NULL;
+    if (parts->tokens)
+        parts->slots = find_slots(graph, parts->tokens);
     parts->host_weights = strategy_offloads_parameters(plan->strategy.offload);
     return g_steal_pointer(&parts);
 }
@@ -107,6 +109,8 @@ void sim_parts_free(SimParts *parts)
         free_each(parts->split[s].share, parts->split[s].replica, parts->split[s].start);
     }
     free_each(parts->split, parts->slots);
+    if (parts->tokens)
+        g_ptr_array_unref(parts->tokens);
     sim_memo_free(parts->memo);
     plan_layout_clear(&parts->layout);
     g_free(parts);
@@ -136,6 +140,14 @@ static double ratio(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
+/* The tokens of the experts before a place between them. */
+static double tokens_before(const double *tokens, double place)
+{
+    const double whole = floor(place + 1e-9), rest = fmax(place - whole, 0);
+    const double *at = &tokens[(uint32_t)whole];
+    return rest > 1e-9 ? at[0] + rest * (at[1] - at[0]) : at[0];
+}
+
 double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                      uint32_t i, SimPart *part)
 {
@@ -148,20 +160,21 @@ double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, For
     } AXIS[] = {{AXIS_REPLICAS, &part->replicas, r / n_shards},
                 {AXIS_SHARDS, &part->shards, r % n_shards},
                 {AXIS_POSITIONS, &part->inside, i % of->n_devices}};
-    const double n = graph_tensor(parts->layout.graph, tensor)->dim[1],
-                 other = n > 1 ? (n - parts->imbalance) / (n - 1) : 1;
-    double experts = n, load = 1;
-    bool first = true;
-    for (uint32_t a = 0; a < G_N_ELEMENTS(AXIS); a++) {
+    /* the later of two axes that divide experts divides those of the earlier one */
+    const bool inside_first =
+        plan_layout_cut(&parts->layout, group, tensor, form).shards.kind == SPLIT_NESTED;
+    double first = 0, experts = graph_tensor(parts->layout.graph, tensor)->dim[1],
+           load = 1;
+    for (uint32_t k = 0; k < G_N_ELEMENTS(AXIS); k++) {
+        const uint32_t a = k > 0 && inside_first ? G_N_ELEMENTS(AXIS) - k : k;
         if (form_on(AXIS[a].axis, form) != form_gather(1))
             continue;
         experts *= *AXIS[a].part;
-        first &= AXIS[a].place == 0;
-        const double now = first && experts > 0
-                               ? (parts->imbalance + (experts - 1) * other) / experts
-                               : other;
-        *AXIS[a].part *= ratio(now, load);
-        load = now;
+        first += experts * AXIS[a].place;
+        const double tokens = tokens_before(parts->slots[tensor], first + experts) -
+                              tokens_before(parts->slots[tensor], first);
+        *AXIS[a].part *= ratio(ratio(tokens, experts), load);
+        load = ratio(tokens, experts);
     }
     return load;
 }

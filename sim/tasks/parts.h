@@ -25,10 +25,10 @@ typedef struct {
     SimPartSplit *split;
     bool offloads;     /* the host updates */
     bool host_weights; /* parameters come from the host */
-    /* tokens of the first expert of a layer over their mean; the others share the rest evenly */
-    double imbalance;
-    /* [tensor]: [batch, expert, slot, ...]; NULL: experts have equal tokens */
-    bool *slots;
+    GPtrArray *tokens; /* of strategy_expert_tokens; NULL: experts have equal tokens */
+    /* [tensor]: of experts' slots, [batch, expert, slot, ...], the `tokens` of their layer, else
+     * NULL; NULL: experts have equal tokens */
+    const double **slots;
     SimMemo *memo; /* of ops' times; so parts are for one thread at a time */
 } SimParts;
 
@@ -45,10 +45,8 @@ typedef struct {
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
 
-/* The factor by which imbalance changes the slots of the device at place i, whose axes have the
- * `part` of them in the form: a device with k of E experts, and a first one of I times the mean,
- * has (I + (k - 1) (E - I) / (E - 1)) / k times the mean if the first is among them, else (E - I)
- * / (E - 1). *part gets what each axis leaves of it then. */
+/* The tokens of the experts of the device at place i, whose axes have the `part` of them in the form,
+ * over as many even experts. *part gets what each axis leaves of it then. */
 double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                      uint32_t i, SimPart *part);
 

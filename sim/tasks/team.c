@@ -55,12 +55,12 @@ static void mix_shares(uint64_t *key, const SimParts *parts, uint32_t group, uin
     for (uint32_t s = 0; s < parts->n_splits; s++)
         if (parts->split[s].key.group == group)
             mix(key, parts->split[s].share[i]);
-    if (parts->slots) { /* with the fullest experts or not */
+    if (parts->slots) { /* which experts it has */
         const DeviceGroup *of = &parts->layout.group[group];
-        const uint32_t r = i / of->n_devices, n_shards = group_shards(of);
-        mix(key, r / n_shards == 0);
-        mix(key, r % n_shards == 0);
-        mix(key, i % of->n_devices == 0);
+        /* with `imbalance` all but the first are alike */
+        const uint32_t most = parts->layout.plan->strategy.expert_tokens ? UINT32_MAX : 1;
+        mix(key, MIN(i / of->n_devices % group_shards(of), most));
+        mix(key, MIN(i % of->n_devices, most));
     }
 }
 

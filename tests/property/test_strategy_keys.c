@@ -30,6 +30,7 @@ static const struct {
     {"ep", "2|4"},
     {"etp", "1"},
     {"imbalance", "1.5"},
+    {"expert_tokens", "1,2,3,4|3,1,1,1|1,1,1,1;2,1,1,1;1,1,1,1;1,1,1,3"},
     {"micro_batch", "2"},
     {"microbatches", "2|4"},
     {"schedule",

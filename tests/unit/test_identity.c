@@ -584,6 +584,7 @@ static const struct {
     {"work", "10", "hap"},
     {"etp", "2", "manual"},
     {"imbalance", "1.5", "manual"},
+    {"expert_tokens", "1,2", "manual"},
     {"stage_tp", "2 1", "manual"},
     {"stage_dp", "1 2", "manual"},
     {"offload", "optimizer", "manual"},

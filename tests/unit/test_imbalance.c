@@ -5,6 +5,7 @@
 
 #include "data/models/model.h"
 #include "tests/support/made_plan.h"
+#include "tests/support/program.h"
 #include "tests/support/shrunk.h"
 
 enum { EXPERTS = 8 };
@@ -18,13 +19,12 @@ typedef struct {
         other_bytes; /* bytes: of the first device, of the last */
 } Measured;
 
-static Measured measure(const char *fidelity, const char *costs, const char *degrees,
-                        double imbalance)
+static Measured measure_with(const char *fidelity, const char *costs, const char *cluster,
+                             const char *keys)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *set = g_strdup_printf("runtime=none costs=%s %s imbalance=%g", costs,
-                                           degrees, imbalance);
-    g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", set);
+    g_autofree char *set = g_strdup_printf("runtime=none costs=%s %s", costs, keys);
+    g_auto(Made) made = made_plan("manual", MODEL "0", cluster, set);
     SimOptions options;
     sim_options_init(&options);
     options.costs = strcmp(costs, "shares") == 0 ? SIM_COSTS_SHARES : SIM_COSTS_KERNELS;
@@ -34,6 +34,13 @@ static Measured measure(const char *fidelity, const char *costs, const char *deg
     return (Measured){report->comp_s, report->iteration_time_s,
                       (double)report->memory_bytes[0],
                       (double)report->memory_bytes[report->n_devices - 1]};
+}
+
+static Measured measure(const char *fidelity, const char *costs, const char *degrees,
+                        double imbalance)
+{
+    g_autofree char *keys = g_strdup_printf("%s imbalance=%g", degrees, imbalance);
+    return measure_with(fidelity, costs, "dgx-h100", keys);
 }
 
 /* Tokens of a device with `experts` of them, over the mean. */
@@ -105,6 +112,70 @@ static void test_kernels(void **state)
     assert_close((uneven - even) / gain, 1, 0.2);
 }
 
+/* Measured tokens of each expert. The times of `imbalance` are those of a first expert with so many;
+ * of two experts that a device has the tokens add up; layers wait each for its own fullest. */
+static void test_measured_tokens(void **state)
+{
+    static const struct {
+        const char *keys;
+        double more; /* of the fullest device over the mean, less 1, over layers */
+    } OF[] = {
+        {"ep=8 expert_tokens=14,6,6,6,6,6,6,6", 1},
+        {"ep=8 expert_tokens=6,6,6,6,14,6,6,6", 1},
+        {"ep=8 expert_tokens=0,0,20,20,20,20,20,60", 2},
+        {"ep=4 expert_tokens=0,0,20,20,20,20,20,60", 1},
+        {"ep=4 expert_tokens=5,15,5,15,15,5,15,5", 0},
+        {"ep=2 expert_tokens=0,0,20,20,20,20,20,60", 0.5},
+        {"tp=2 ep=8 etp=1 expert_tokens=6,6,6,6,6,14,6,6", 1},
+        {"tp=2 ep=4 etp=1 expert_tokens=0,0,20,20,20,20,20,60", 1},
+        {"cp=4 ep=4 expert_tokens=0,0,20,20,20,20,20,60", 1},
+        {"ep=8 expert_tokens=1,1,1,1,1,1,1,1;0,1,1,1,1,1,1,2;3,1,0,0,1,1,1,1;1,1,1,1,"
+         "1,1,1,1",
+         0.75}};
+    (void)state;
+    const double one = measure("stage", "shares", "ep=8", 2).compute_s -
+                       measure("stage", "shares", "ep=8", 1).compute_s;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
+        g_autofree char *degrees = g_strndup(OF[i].keys, strcspn(OF[i].keys, "x") - 1);
+        const double even = measure("stage", "shares", degrees, 1).compute_s,
+                     uneven = measure_with("stage", "shares", "dgx-h100", OF[i].keys)
+                                  .compute_s;
+        if (fabs((uneven - even) / one - OF[i].more) > 1e-4)
+            fail_msg("%s: %g, expected %g", OF[i].keys, (uneven - even) / one,
+                     OF[i].more);
+    }
+}
+
+/* flow sends each device its tokens: 16 exchanges wait for the port of the fullest one, which gets
+ * 7/8 of its tokens from other hosts. */
+static void test_exact_exchange(void **state)
+{
+    static const char *const STAR = "star:hosts=8,bandwidth=1Gb/s,latency=5us";
+    (void)state;
+    const Measured even = measure_with("flow", "shares", STAR, "ep=8"),
+                   uneven = measure_with("flow", "shares", STAR,
+                                         "ep=8 expert_tokens=0,0,20,20,20,20,20,60");
+    const double tokens = 2 * 2 * 256, bytes = 4.0 * 256 * tokens, port = 1e9 / 8;
+    assert_close((uneven.time_s - uneven.compute_s) - (even.time_s - even.compute_s),
+                 16 * 2 * bytes * 7 / 8 / port, 5e-3);
+}
+
+static void test_file(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *file = g_build_filename(box->folder, "tokens", NULL);
+    g_autofree char *keys = g_strdup_printf("ep=8 expert_tokens=@%s", file);
+    sandbox_write(box, "tokens",
+                  "1 1 1 1 1 1 1 1\n0,1,1,1,1,1,1,2\n3 1 0 0 1 1 1 1\n"
+                  "1 1 1 1 1 1 1 1\n");
+    g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", keys);
+    assert_string_equal(made.plan->strategy.expert_tokens,
+                        "1 1 1 1 1 1 1 1; 0 1 1 1 1 1 1 2; 3 1 0 0 1 1 1 1; "
+                        "1 1 1 1 1 1 1 1");
+    check_shrunk(made.plan, made.graph);
+}
+
 /* The small model has room for all tokens of an expert, so the proof is of dropless routing. */
 static void test_proved(void **state)
 {
@@ -127,24 +198,36 @@ static void test_refused(void **state)
     static const struct {
         const char *model, *set, *why;
     } OF[] = {{MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
-              {MODEL "0", "ep=8 imbalance=4.5", "expected at most 4"},
+              {MODEL "0", "ep=8 imbalance=4.5", "with at most 4 times"},
               {MODEL "0", "imbalance=2", "expected ep above 1"},
-              {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"}};
+              {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"},
+              {MODEL "1", "ep=2 expert_tokens=1,1,1,1,1,1,1,2", "capacity_factor=0"},
+              {MODEL "0", "ep=2 expert_tokens=1,2", "expected 8 numbers"},
+              {MODEL "0", "ep=2 expert_tokens=1,2;1,2", "one for each of 4"},
+              {MODEL "0", "ep=8 expert_tokens=1,0,0,0,0,0,0,0", "with at most 4 times"},
+              {MODEL "0", "ep=8 expert_tokens=0,0,0,0,0,0,0,0", "some tokens"},
+              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,x", "'x'"},
+              {MODEL "0", "ep=8 expert_tokens=@/nowhere", "/nowhere: no such file"},
+              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,2 imbalance=2", "got both"},
+              {MODEL "0", "expert_tokens=1,1,1,1,1,1,1,2", "expected ep above 1"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
         g_autoptr(GError) error = NULL;
         g_auto(Made) made = make("manual", OF[i].model, "dgx-h100", OF[i].set, &error);
         assert_null(made.plan);
         assert_int_equal(error->code, KILTER_ERROR_INPUT);
-        assert_non_null(strstr(error->message, "imbalance"));
-        assert_non_null(strstr(error->message, OF[i].why));
+        const char *key =
+            strstr(OF[i].set, "expert_tokens") ? "expert_tokens" : "imbalance";
+        if (!strstr(error->message, key) || !strstr(error->message, OF[i].why))
+            fail_msg("%s: %s", OF[i].set, error->message);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fullest_waits), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_kernels), cmocka_unit_test(test_proved),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_fullest_waits),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kernels),        cmocka_unit_test(test_measured_tokens),
+        cmocka_unit_test(test_exact_exchange), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_proved),         cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
