@@ -6,7 +6,8 @@
 static const Planner chooser[] = {
     {"auto", "the fastest plan of all planners on any of the machines",
      "HAP (EuroSys'24); AMP (NeurIPS'22)",
-     PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY, auto_make, 0},
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY,
+     auto_make, 0},
 };
 
 uint32_t planner_count(void)

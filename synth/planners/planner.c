@@ -73,11 +73,12 @@ static const Planner planner[] = {
     {"dp-nccl-p", "data parallelism, shares proportional to speed, gradients one by one",
      "TAG Sec. 5.2", REPLICAS, baselines_make, BASELINES_REPLICAS},
     {"dp-nccl-sfb", "data parallelism, with sufficient factors broadcast where that pays",
-     "TAG Sec. 4.2.3, 5.6", PLANNER_GROUPS | PLANNER_PLACES, tag_make_dp_factors, 0},
+     "TAG Sec. 4.2.3, 5.6", PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES,
+     tag_make_dp_factors, 0},
     {"flexflow",
      "replicas of op groups on subsets, by a Markov chain, as if devices were equal",
-     "FlexFlow (MLSys'19), Sec. 6; TAG Sec. 5.2", PLANNER_GROUPS | PLANNER_PLACES,
-     tag_make_flexflow, 0},
+     "FlexFlow (MLSys'19), Sec. 6; TAG Sec. 5.2",
+     PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES, tag_make_flexflow, 0},
     {"heterog", "op groups replicated on all devices, with or without servers, or on one",
      "HeteroG (CoNEXT'20), Sec. 3; TAG Sec. 5.2",
      PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_PLACES, tag_make_heterog, 0},
@@ -91,7 +92,8 @@ static const Planner planner[] = {
     {"joint",
      "pipelines whose stages differ in devices, programs, layers and recomputation",
      "AMP (NeurIPS'22), Sec. 3; HAP (EuroSys'24), Sec. 8",
-     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_TRIED | PLANNER_FIRST, joint_make, 0},
+     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_SHARES | PLANNER_TRIED | PLANNER_FIRST,
+     joint_make, 0},
 };
 
 /* The sizes of questions up to which a search takes about 20 s and 2 GiB; 0: any. Where nothing fits

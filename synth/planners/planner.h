@@ -49,6 +49,7 @@ typedef struct Answer Answer; /* synth/answer/answer.h */
     X(CERTIFIES, options->certify > 0, "certify",                                                    \
       "since the bound is on programs of one microbatch for all devices, no pipelines")              \
     X(RATIOS, false, NULL, NULL)   /* can be given ratios by speed, or asked for the best ones */    \
+    X(SHARES, false, NULL, NULL)   /* its own shares are unequal, and nobody chooses them */          \
     X(GROUPS, false, NULL, NULL)   /* its programs run on groups of devices, microbatch by microbatch */ \
     X(GPUS, false, NULL, NULL)     /* plans for single GPUs only */                                  \
     X(BALANCES, false, NULL, NULL) /* the ratios it chooses are the best ones for its program */     \

@@ -52,6 +52,8 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
     const RatiosChoice ratios = planner_ratios(options);
     const bool is_technique =
         options->strategy.microbatches > 1 || options->strategy.recompute;
+    const bool has_shares = planner_can(method, PLANNER_SHARES) ||
+                            options->strategy.shares || options->strategy.pipeline_shares;
     const struct {
         bool wrong;
         const char *option, *expected;
@@ -80,11 +82,11 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
         {options->mix && strcmp(options->ratios, "own") != 0, "mix",
          "ratios=own, since both say the ratios"},
         {!planner_can(method, PLANNER_RATIOS) && ratios != RATIOS_OWN &&
-             ratios != RATIOS_EVEN,
+             (ratios != RATIOS_EVEN || has_shares),
          options->mix ? "mix" : "ratios",
-         options->mix
-             ? "none, since the planner has shares of its own"
-             : "own or even, which is the same for planners with shares of their own"},
+         options->mix ? "none, since the planner has shares of its own"
+         : has_shares ? "own, since the plan has shares of its own"
+                      : "own or even, which is the same for planners without ratios"},
         {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
          "another planner, since pipelines have microbatches of their own"},
     };

@@ -97,12 +97,88 @@ static void test_planners(void **state)
     for (Granularity g = GRANULARITY_MACHINE; g <= GRANULARITY_GPU; g++) {
         g_autoptr(ClusterView) view = cluster_view(cluster, g);
         for (uint32_t i = 0; i < planner_count(); i++)
-            if (planner_can(planner_at(i), PLANNER_RATIOS)) {
+            if (planner_can(planner_at(i), PLANNER_RATIOS) &&
+                !planner_can(planner_at(i), PLANNER_CHOOSES)) {
                 check_planner(planner_at(i), view);
                 n++;
             }
     }
     assert_true(n >= 10);
+}
+
+/* Each kind of ratios with each kind of planner: a plan at them, the plan that it makes
+ * without (its shares are equal), or a refusal that names the option; never another plan. */
+static void test_no_ratios_are_ignored(void **state)
+{
+    (void)state;
+    enum { GIVEN, EQUAL, REFUSED };
+    static const struct {
+        const char *key, *value;
+        uint8_t with, without,
+            shares; /* for planners with ratios, without, with own shares */
+    } CASE[] = {{"ratios", "even", GIVEN, EQUAL, REFUSED},
+                {"ratios", "proportional", GIVEN, REFUSED, REFUSED},
+                {"ratios", "3,1,1,1", GIVEN, REFUSED, REFUSED},
+                {"ratios", "a100=3,p100=1", GIVEN, REFUSED, REFUSED},
+                {"mix", "0.5", GIVEN, REFUSED, REFUSED}};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-a100-p100-4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < planner_count() * G_N_ELEMENTS(CASE); i++) {
+        const Planner *planner = planner_at(i / G_N_ELEMENTS(CASE));
+        const uint32_t c = i % G_N_ELEMENTS(CASE);
+        const uint8_t expected = planner_can(planner, PLANNER_RATIOS)   ? CASE[c].with
+                                 : planner_can(planner, PLANNER_SHARES) ? CASE[c].shares
+                                                                        : CASE[c].without;
+        PlannerOptions options;
+        g_autoptr(GError) refusal = NULL;
+        planner_options_init(&options);
+        assert_true(planner_options_set(&options, CASE[c].key, CASE[c].value, &error));
+        g_autofree double *asked = ratios_pinned(view, &options);
+        if (planner_can(planner, PLANNER_CHOOSES))
+            continue; /* the next test */
+        g_autoptr(Plan) plan = planner_plan(planner, MODEL, view->cluster->name, view,
+                                            &options, NULL, &refusal);
+        if ((plan == NULL) != (expected == REFUSED) ||
+            (plan && !ratios_same(plan->ratio, asked, view->n_devices)) ||
+            (!plan && !strstr(refusal->message, CASE[c].key)))
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s with %s=%s: %s", planner->name,
+                         CASE[c].key, CASE[c].value,
+                         refusal ? refusal->message : "a plan at other ratios");
+    }
+}
+
+/* The planner that chooses takes those that have ratios, and its plan is at them; a manual plan with
+ * shares of its own is not even. */
+static void test_choice_and_shares(void **state)
+{
+    (void)state;
+    static const char *const GIVEN[] = {"3,1,1,1", "a100=3,p100=1", "even"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-a100-p100-4", &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(GIVEN); i++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        assert_true(planner_options_set(&options, "ratios", GIVEN[i], &error));
+        g_autoptr(Question) question =
+            question_open(planner_find("auto", NULL), MODEL, view, &options, &error);
+        assert_no_error(error);
+        g_autoptr(Answer) answer = question_answer(question, "lab", NULL, &error);
+        assert_no_error(error);
+        g_autoptr(Plan) plan = answer_take_plan(answer);
+        g_autoptr(ClusterView) chosen = answer_take_view(answer);
+        g_autofree double *asked = ratios_pinned(chosen ? chosen : view, &options);
+        assert_true(ratios_same(plan->ratio, asked, plan->n_devices));
+    }
+    PlannerOptions options;
+    planner_options_init(&options);
+    assert_true(planner_options_set(&options, "ratios", "even", &error) &&
+                planner_options_set(&options, "shares", "3 1 1 1", &error));
+    assert_null(planner_plan(planner_find("manual", NULL), MODEL, "lab", view, &options,
+                             NULL, &error));
+    assert_non_null(strstr(error->message, "ratios"));
 }
 
 /* The best ratios, rounded, are never worse than even or proportional ones: random tiny models, whose
@@ -152,6 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planners),
+        cmocka_unit_test(test_no_ratios_are_ignored),
+        cmocka_unit_test(test_choice_and_shares),
         cmocka_unit_test(test_best_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
