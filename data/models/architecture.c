@@ -29,6 +29,17 @@ void architecture_clear(Architecture *a)
     g_free(a->unread);
 }
 
+static bool names(const char *target, const char *a, const char *b)
+{
+    return target && (strstr(target, a) || strstr(target, b));
+}
+
+void architecture_separate(ArchitectureSizes *sizes, const char *target)
+{
+    sizes->own_keys = names(target, "attention.k.", "attention.v");
+    sizes->own_gate = names(target, "ffn.gate", "ffn.wide");
+}
+
 /* --- feed-forward networks --- */
 
 static const OpKind ACTIVATION_OP[] = {[ACTIVATION_GELU] = OP_GELU,

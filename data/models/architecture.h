@@ -242,6 +242,8 @@ typedef struct {
     double capacity_factor;
     bool own_keys, own_gate; /* keys and values, gates and what they gate have own weights */
 } ArchitectureSizes;
+/* Sets the last two by what adapters name (the spec's `target`; NULL: nothing). */
+void architecture_separate(ArchitectureSizes *sizes, const char *target);
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);
 

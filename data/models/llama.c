@@ -31,9 +31,10 @@ static void set_llama(Architecture *a, const ModelParams *params)
 static TensorId build_text(Graph *graph, const Architecture *a, const ModelParams *params,
                            double capacity_factor)
 {
-    const ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
-                                     .seq = model_size(params, "seq"),
-                                     .capacity_factor = capacity_factor};
+    ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
+                               .seq = model_size(params, "seq"),
+                               .capacity_factor = capacity_factor};
+    architecture_separate(&sizes, params->target);
     return architecture_build(graph, a, &sizes);
 }
 
@@ -53,7 +54,8 @@ TensorId model_gpt2_fused(Graph *graph, const ModelParams *params)
     a.vocab = model_size(params, "vocab");
     a.positions = model_size(params, "seq");
     a.qkv_bias = a.out_bias = a.ffn_bias = a.final_norm = a.causal = a.fused = true;
-    a.dropout = a.embedding_dropout = a.attention_dropout = model_param(params, "dropout");
+    a.dropout = a.embedding_dropout = a.attention_dropout =
+        model_param(params, "dropout");
     return build_text(graph, &a, params, 1);
 }
 

@@ -53,12 +53,38 @@ static void fail_unknown(const char *name, GError **error)
         g_assert_not_reached(); /* reached only for unknown names */
 }
 
+static bool has_parameter(const Graph *graph, const char *part)
+{
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER &&
+            strstr(graph_tensor(graph, t)->name, part))
+            return true;
+    return false;
+}
+
+/* Whether each word of the target is part of the name of a parameter; some of `all` are not. */
+static bool target_names_parameters(const char *spec, const Graph *graph,
+                                    const char *target, GError **error)
+{
+    g_auto(GStrv) word = g_strsplit(target ? target : "all", "+", 0);
+    for (uint32_t i = 0; word[i] && !g_strv_contains((const char *const *)word, "all");
+         i++)
+        if (strcmp(word[i], "mlp") != 0 &&
+            !has_parameter(graph, word[i] + (*word[i] == '!')))
+            return refuse(error,
+                          "model '%s': target: '%s' is no part of the name of a "
+                          "parameter",
+                          spec, word[i]);
+    return true;
+}
+
 /* Appends backward and updates to a forward graph, and takes ownership of it. NULL if it is too
  * large. */
 static Graph *finish(const char *spec, Graph *graph, TensorId loss,
                      const ModelParams *params, const ModelEntry *entry, GError **error)
 {
-    if (!model_sizes_fit(spec, graph, error)) {
+    if (!model_sizes_fit(spec, graph, error) ||
+        !target_names_parameters(spec, graph, params->target, error)) {
         graph_free(graph);
         return NULL;
     }
@@ -164,16 +190,13 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
         return NULL;
     if (model_param(&params, "small") > 0)
         architecture_shrink(a, model_size(&params, "small"));
-    const ArchitectureSizes sizes = {
+    ArchitectureSizes sizes = {
         .batch = model_size(&params, "global_batch"),
         .seq = a->patch ? 0 : model_size(&params, "seq"),
         .mtp = a->patch ? 0 : model_size(&params, "mtp"),
         .patches = a->patch ? 0 : model_size(&params, "patches"),
-        .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor"),
-        .own_keys = params.target && (strstr(params.target, "attention.k.") ||
-                                      strstr(params.target, "attention.values")),
-        .own_gate = params.target && (strstr(params.target, "ffn.gate") ||
-                                      strstr(params.target, "ffn.wide"))};
+        .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
+    architecture_separate(&sizes, params.target);
     g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);
     model_prepare(graph, &params);

@@ -323,6 +323,9 @@ static void test_training(void **state)
     assert_int_equal(trained, 2 * 8 * ((64 + 64) + (64 + 2 * 32) + (64 + 64)));
     count_trained(LLAMA "train=lora:8,target=mlp", &trained, &frozen);
     assert_int_equal(trained, 2 * 8 * ((64 + 2 * 96) + (96 + 64)));
+    count_trained(LLAMA "train=lora:8,target=attention.q.+attention.values", &trained,
+                  &frozen);
+    assert_int_equal(trained, 2 * 8 * ((64 + 64) + (64 + 32)));
     count_trained(LLAMA "train=layers:2", &trained, &frozen);
     assert_int_equal(trained + frozen, all);
     g_autoptr(GError) error = NULL;
@@ -411,6 +414,7 @@ static void test_refusals(void **state)
     refused("vit:train=layers:3-2",
             "train: expected all, lora:RANK, layers:FIRST-LAST or");
     refused("vit:target=mlp", "target: expected train=lora:RANK");
+    refused("llama:layers=1,train=lora:4,target=attention.q.+zz", "'zz' is no part of");
     refused("vit:train=lora:4,target=zz", "a target that is part of the name");
     refused("vit:train=layers:90-91", "expected layers of the model with parameters");
     refused("synthetic:gradient=6B", "multiple of 4 B");
