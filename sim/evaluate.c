@@ -50,7 +50,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;
     g_autoptr(PlanBuffers) buffers =
-        timeline->memory ? NULL : sim_held_buffers(sim, true);
+        timeline->memory ? NULL : sim_held_buffers(sim);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);

@@ -95,14 +95,16 @@
  *
  * Padding and buckets take no memory. What a framework holds beside that (data/cluster/runtime.h)
  * is added with the option runtime=NAME: gradients lie there all the time, and there are copies of
- * those that replicas exchange, of the logits from the loss to its backward, and layers gathered
- * ahead; then the allocator's reserve, the context, the workspace and communicators. Searches plan
+ * those that replicas exchange, of the logits from the loss to its backward, and of a gathered
+ * layer; then the allocator's reserve, the context, the workspace and communicators. Searches plan
  * within what it leaves (cluster_view_held).
  *
  * In the `flow` fidelity a buffer is alive from the start of the instruction that makes it until
- * all instructions that use it have ended, whenever the streams run them. An instruction that takes
- * no time runs with the next one that takes time, or with the first user of its result if that is
- * earlier. */
+ * all instructions that use it have ended, whenever the streams run them. As hosts issue, allocate
+ * and release in the program's order, it is there by the time at which any later computation
+ * starts, and until the last computation before its last use has started: streams hold what
+ * program order holds (`stage`), and what runs ahead. An instruction that takes no time runs with
+ * the next one that takes time, or with the first user of its result if that is earlier. */
 #pragma once
 
 #include "sim/flow/timeline.h"

@@ -159,7 +159,7 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(program, graph, instances, instance_segment);
-    sim_buffers_add_runtime(buffers, runtime, program, graph, true);
+    sim_buffers_add_runtime(buffers, runtime, program, graph);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
     return collect_points(&points);
 }
@@ -168,7 +168,7 @@ SimMemory *sim_memory_of(const SimCase *sim)
 {
     const Program *program = sim->plan->program;
     const PlanLayout *layout = &sim->parts->layout;
-    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, true);
+    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim);
     const Points points = {program,         sim->graph,        sim->linear,
                            layout->segment, layout->instances, buffers};
     return collect_points(&points);

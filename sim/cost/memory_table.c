@@ -112,7 +112,7 @@ static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *v
                           .view = view,
                           .parts = held->parts,
                           .runtime = held->runtime};
-    held->buffers = sim_held_buffers(&held->sim, true);
+    held->buffers = sim_held_buffers(&held->sim);
     return true;
 }
 

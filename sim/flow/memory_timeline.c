@@ -10,6 +10,7 @@
 typedef struct {
     double start_s, end_s;
     bool takes_time; /* the instruction has spans */
+    double allocates_s, releases_s;
 } When;
 
 typedef struct {
@@ -67,7 +68,7 @@ static bool concerns(const Record *r, uint32_t i)
 static void see_span(When *when, const SimSpan *span)
 {
     if (!when->takes_time)
-        *when = (When){span->start_s, span->end_s, true};
+        *when = (When){span->start_s, span->end_s, true, 0, 0};
     when->start_s = fmin(when->start_s, span->start_s);
     when->end_s = fmax(when->end_s, span->end_s);
 }
@@ -103,6 +104,25 @@ static void place_free(Record *r)
     }
 }
 
+/* A host issues instructions in the program's order, whatever stream they run on, and allocates and
+ * releases as it issues: what an instruction makes is there when the first computation after it
+ * starts, and what it uses last is there until the last computation before it has started. */
+static void find_issues(Record *r)
+{
+    const Program *program = r->sim->plan->program;
+    double next_s = INFINITY, last_s = 0;
+    for (uint32_t i = program->n; i-- > 0;) {
+        if (program->instr[i].kind == INSTR_COMPUTE && concerns(r, i))
+            next_s = fmin(next_s, r->when[i].start_s);
+        r->when[i].allocates_s = fmin(next_s, r->when[i].start_s);
+    }
+    for (uint32_t i = 0; i < program->n; i++) {
+        r->when[i].releases_s = fmax(last_s, r->when[i].end_s);
+        if (program->instr[i].kind == INSTR_COMPUTE && concerns(r, i))
+            last_s = fmax(last_s, r->when[i].start_s);
+    }
+}
+
 /* Takes the spans of the lane, and those of transfers that concern it. */
 static void see_spans(Record *r, uint32_t lane)
 {
@@ -118,13 +138,14 @@ static void find_times(Record *r, uint32_t lane)
     const SimTimeline *timeline = r->timeline;
     const uint32_t n = r->sim->plan->program->n;
     for (uint32_t i = 0; i < n; i++)
-        r->when[i] = (When){INFINITY, 0, false};
+        r->when[i] = (When){INFINITY, 0, false, 0, 0};
     see_spans(r, lane);
     see_spans(r, timeline->n_lanes);
     for (uint32_t i = 0; i < n; i++)
         if (timeline->bucket[i] != SIM_NO_SPAN)
             see_span(&r->when[i], &timeline->span[timeline->bucket[i]]);
     place_free(r);
+    find_issues(r);
 }
 
 /* --- what changes when --- */
@@ -154,7 +175,7 @@ static void add_buffer(const Record *r, const PlanBuffer *buffer, double bytes,
     g_assert(bytes >= 0);
     const bool always = buffer->at_rest || buffer->stands;
     const MemoryCategory category = plan_buffer_category(r->sim->graph, buffer);
-    const Change birth = {always ? 0 : r->when[buffer->birth].start_s,
+    const Change birth = {always ? 0 : r->when[buffer->birth].allocates_s,
                           plan_buffer_first(buffer), false, category, bytes};
     Change death = {0, 0, true, category, -bytes};
     g_array_append_val(changes, birth);
@@ -162,7 +183,7 @@ static void add_buffer(const Record *r, const PlanBuffer *buffer, double bytes,
         return;
     for (uint32_t u = buffer->first; u < buffer->first + buffer->n; u++) {
         const uint32_t instr = r->buffers->use[u];
-        const double end_s = r->when[instr].end_s;
+        const double end_s = r->when[instr].releases_s;
         if (end_s > death.time_s || (end_s == death.time_s && instr >= death.instr)) {
             death.time_s = end_s;
             death.instr = instr;
@@ -243,7 +264,7 @@ static void sort_spans(Record *r)
 void sim_memory_record(const SimCase *sim, SimTimeline *timeline)
 {
     const Program *program = sim->plan->program;
-    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim, false);
+    g_autoptr(PlanBuffers) buffers = sim_held_buffers(sim);
     g_autofree uint32_t *device = g_new(uint32_t, timeline->n_lanes);
     Record r = {.sim = sim, .timeline = timeline, .buffers = buffers};
     for (uint32_t j = timeline->n_devices; j-- > 0;)

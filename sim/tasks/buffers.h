@@ -7,16 +7,16 @@
 /* The buffers of the case's program, of which those that the strategy offloads take no bytes of the
  * device; and these with what its runtime holds beside the plan. The caller frees them. */
 PlanBuffers *sim_case_buffers(const SimCase *sim);
-PlanBuffers *sim_held_buffers(const SimCase *sim, bool ahead);
+PlanBuffers *sim_held_buffers(const SimCase *sim);
 
 /* Whether an update reads the buffer last, which holds a gradient. use: of all buffers. */
 bool sim_is_final_gradient(const uint32_t *use, const PlanBuffer *buffer,
                            const Program *program, const Graph *graph);
 
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
- * and, where asked for, parameters gathered ahead, which `flow` simulates. NULL: nothing. */
+ * and of the parameters of the largest gathered layer. NULL: nothing. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Program *program, const Graph *graph, bool ahead);
+                             const Program *program, const Graph *graph);
 
 /* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
  * host, whose memory passes by the states, and the new parameter comes back. */

@@ -60,7 +60,7 @@ bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
         instances_new(program, q->graph, q->parts->layout.batch);
     g_autofree uint16_t *segment = plan_segments(program, q->graph, NULL);
     g_autoptr(PlanBuffers) buffers = plan_buffers(program, q->graph, instances, segment);
-    sim_buffers_add_runtime(buffers, q->view->runtime, program, q->graph, true);
+    sim_buffers_add_runtime(buffers, q->view->runtime, program, q->graph);
     g_autofree double *change = find_changes(q, program, buffers);
     g_autofree uint64_t *of_lane = g_new(uint64_t, q->teams->n_lanes);
     bool fits = true;

@@ -66,7 +66,7 @@ static void keep_gradients(Adding *a, uint32_t n)
     }
 }
 
-/* --- parameters gathered ahead --- */
+/* --- gathered parameters --- */
 
 /* Of each group the layer whose gathered parameters are the largest lies there as often again. */
 static void gather_ahead(Adding *a, uint32_t n)
@@ -211,7 +211,7 @@ static void keep_beside(Adding *a)
 }
 
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Program *program, const Graph *graph, bool ahead)
+                             const Program *program, const Graph *graph)
 {
     if (!runtime)
         return;
@@ -226,7 +226,7 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
     g_array_append_vals(a.uses, buffers->use, n_uses);
     keep_gradients(&a, buffers->n);
-    if (ahead && runtime->prefetch > 0)
+    if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
     if (runtime->loss_copies + runtime->norms + runtime->gates > 0)
         keep_beside(&a);
@@ -237,10 +237,10 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
 }
 
-PlanBuffers *sim_held_buffers(const SimCase *sim, bool ahead)
+PlanBuffers *sim_held_buffers(const SimCase *sim)
 {
     PlanBuffers *buffers = sim_case_buffers(sim);
-    sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph, ahead);
+    sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);
     return buffers;
 }
 
@@ -252,7 +252,7 @@ PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autofree uint16_t *segment = plan_segments(program, graph, NULL);
     PlanBuffers *buffers = plan_buffers(program, graph, instances, segment);
-    sim_buffers_add_runtime(buffers, runtime, program, graph, true);
+    sim_buffers_add_runtime(buffers, runtime, program, graph);
     return buffers;
 }
 

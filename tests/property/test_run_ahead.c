@@ -1,7 +1,6 @@
-/* How far streams run ahead: with the same plan `flow` holds at most the memory that program order
- * holds and, beside it, what its exchanges have made before it is used: at any time the gathered
- * parameters of two layers, and the messages of two exchanges. Nor does program order hold more than
- * that beyond `flow`, whose streams free some buffers earlier. */
+/* How far streams run ahead: with the same plan `flow` holds at least the memory that program order
+ * holds and, beside it, at most what its exchanges have made before it is used: at any time the
+ * gathered parameters of two layers, and the messages of two exchanges. */
 #include <math.h>
 
 #include "sim/sim.h"
@@ -9,7 +8,7 @@
 #include "tests/support/random_strategy.h"
 
 #define MODEL \
-    "llama:layers=6,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24"
+    "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24"
 #define STAR "star:hosts=8,bandwidth=10Gb/s,latency=5us"
 
 /* The bytes of the parameters of each layer, and of the largest tensor that is exchanged. */
@@ -40,43 +39,80 @@ static SimReport *report_of(const Made *made, const char *fidelity)
     return report;
 }
 
+/* Least and most of what was seen, and the devices on which streams hold more. */
+typedef struct {
+    double least, most;
+    uint32_t above;
+} Seen;
+
+static void compare(const Made *made, const char *set, Seen *seen)
+{
+    g_autoptr(SimReport) stage = report_of(made, "stage"), flow = report_of(made, "flow");
+    const double ahead = most_ahead(made->graph), rounding = 1e-9;
+    for (uint32_t d = 0; d < made->plan->n_devices; d++) {
+        const double in_order = (double)stage->memory_bytes[d],
+                     streams = (double)flow->memory_bytes[d];
+        seen->least = fmin(seen->least, streams / in_order);
+        seen->most = fmax(seen->most, (streams - in_order) / ahead);
+        seen->above += streams > in_order;
+        if (streams < in_order * (1 - rounding) || streams - in_order > ahead)
+            fail_msg("%s: device %u holds %g bytes in order, %g by streams, and may "
+                     "run ahead %g",
+                     set, d, in_order, streams, ahead);
+    }
+}
+
+static void print_seen(const Seen *seen)
+{
+    print_message(
+        "flow / stage at least %.4f, ahead at most %.2f of the bound, %u devices above\n",
+        seen->least, seen->most, seen->above);
+}
+
 static void test_random_strategies(void **state)
 {
     (void)state;
+    static const char *const runtime[] = {"none", "fsdp", "megatron", "deepspeed"};
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
-    uint32_t n = 0, above = 0;
-    double least = 1, most = 0;
-    while (n < 60) {
-        g_autofree char *set = random_strategy(rand, true, false);
-        g_autofree char *all = g_strdup_printf("%s runtime=none", set);
+    Seen seen = {.least = 1};
+    for (uint32_t n = 0; n < 120;) {
+        const uint32_t kind = pick(rand, 4);
+        g_autofree char *set = kind < 2    ? random_strategy(rand, true, false)
+                               : kind == 2 ? random_pipelines(rand)
+                                           : random_stages(rand);
+        g_autofree char *all =
+            g_strdup_printf("%s runtime=%s", set, runtime[pick(rand, 4)]);
         g_autoptr(GError) error = NULL;
         g_auto(Made) made = make("manual", MODEL, STAR, all, &error);
         if (!made.plan)
             continue;
-        g_autoptr(SimReport) stage = report_of(&made, "stage"),
-                             flow = report_of(&made, "flow");
-        const double ahead = most_ahead(made.graph);
-        for (uint32_t d = 0; d < made.plan->n_devices; d++) {
-            const double in_order = (double)stage->memory_bytes[d],
-                         streams = (double)flow->memory_bytes[d];
-            least = MIN(least, streams / in_order);
-            most = MAX(most, (streams - in_order) / ahead);
-            above += streams > in_order;
-            if (fabs(streams - in_order) > ahead)
-                fail_msg("%s: device %u holds %g bytes in order, %g by streams, and may "
-                         "run ahead %g",
-                         set, d, in_order, streams, ahead);
-        }
+        compare(&made, all, &seen);
         n++;
     }
-    print_message(
-        "flow / stage at least %.4f, ahead at most %.2f of the bound, %u devices above\n",
-        least, most, above);
-    assert_true(above > 0);
+    print_seen(&seen);
+    assert_true(seen.above > 0);
+}
+
+/* Programs that searches make, and copies of microbatches beside one another. */
+static void test_searched_plans(void **state)
+{
+    (void)state;
+    static const char *const planner[] = {"hap",      "hidup",     "dp-ev", "deepspeed",
+                                          "joint",    "amp",       "tag",   "gshard",
+                                          "flexflow", "dp-nccl-p", "m-etf"};
+    Seen seen = {.least = 1};
+    for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++) {
+        g_autoptr(GError) error = NULL;
+        g_auto(Made) made = make(planner[p], MODEL, STAR, "runtime=none", &error);
+        assert_no_error(error);
+        compare(&made, planner[p], &seen);
+    }
+    print_seen(&seen);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_strategies)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_strategies),
+                                       cmocka_unit_test(test_searched_plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
