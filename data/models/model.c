@@ -46,10 +46,15 @@ static const ModelEntry *find_entry(const char *name)
 
 static void fail_unknown(const char *name, GError **error)
 {
-    g_autofree const char **known =
-        names_of(&MODEL_TABLE[0].info.name, sizeof MODEL_TABLE[0], MODEL_TABLE_SIZE);
+    g_auto(GStrv) file = model_configs();
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
     uint32_t index;
-    if (names_find("model", name, known, &index, error))
+    for (uint32_t i = 0; i < MODEL_TABLE_SIZE; i++)
+        g_ptr_array_add(known, (char *)MODEL_TABLE[i].info.name);
+    for (char **at = file; *at; at++)
+        g_ptr_array_add(known, *at);
+    g_ptr_array_add(known, NULL);
+    if (names_find("model", name, (const char *const *)known->pdata, &index, error))
         g_assert_not_reached(); /* reached only for unknown names */
 }
 
@@ -254,6 +259,17 @@ static Graph *build_graph(const char *spec, const char *path, const json_t *root
     return g_steal_pointer(&graph);
 }
 
+/* A model that was called by a name keeps it in place of the file's path. */
+static void keep_name(const char *name, const char *file, char **canonical)
+{
+    g_autofree char *named = canonical && *canonical ? model_file_named(name) : NULL;
+    if (!named || strcmp(named, file) != 0)
+        return;
+    g_autofree char *lower = g_ascii_strdown(name, -1);
+    g_autofree char *whole = g_steal_pointer(canonical);
+    *canonical = g_strconcat(lower, whole + strlen(file), NULL);
+}
+
 /* `content` is the file's content, or NULL to read the file. */
 static Graph *build_file(const char *spec, const char *path, const char *list,
                          const char *content, uint32_t gpus, char **canonical,
@@ -272,6 +288,8 @@ static Graph *build_file(const char *spec, const char *path, const char *list,
         graph = onnx_graph(spec, file, root, list, gpus, canonical, error);
     else if (root)
         graph = build_config(spec, file, root, list, gpus, canonical, error);
+    if (graph)
+        keep_name(path, file, canonical);
     return graph;
 }
 
@@ -307,10 +325,11 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
 /* Whether a file is meant that may not be there. */
 static bool is_file(const char *spec, const char *name)
 {
-    return *name &&
-           (g_file_test(name, G_FILE_TEST_EXISTS) || g_str_has_suffix(name, ".json") ||
-            model_file_is_yaml(name) || hub_is_id(name) || onnx_is(name) ||
-            g_str_has_prefix(spec, PROFILE_PREFIX));
+    g_autofree char *named = model_file_named(name);
+    return named || (*name && (g_file_test(name, G_FILE_TEST_EXISTS) ||
+                               g_str_has_suffix(name, ".json") ||
+                               model_file_is_yaml(name) || hub_is_id(name) ||
+                               onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX)));
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
@@ -369,6 +388,7 @@ static char *resolve_file(const char *spec, const char *path, const char *list,
         g_clear_pointer(&graph, graph_free);
     } else if (root)
         canonical = resolve_config(spec, file, root, list, gpus, error);
+    keep_name(path, file, &canonical);
     *content = canonical ? json_canonical(json_incref(root)) : NULL;
     return canonical;
 }

@@ -1,6 +1,7 @@
 /* Models: builders with parameters. A spec is `name` or `name:key=value,...`, e.g.
  * "vit:layers=24,batch=64", or the same with a file in place of a name: config.json of Hugging
- * Face, a folder that has one, hf:OWNER/NAME in the local cache of the hub, a model in YAML
+ * Face, its name ("llama-3.1-70b") if it lies in a folder configs of the search path, a folder
+ * that has one, hf:OWNER/NAME in the local cache of the hub, a model in YAML
  * (data/families.yaml), a graph (data/graph/file.h), or ONNX (data/formats/onnx/onnx.h).
  *
  * `batch` is per GPU; the global batch is batch x gpus (weak scaling, as in the papers) unless
@@ -16,6 +17,9 @@ typedef struct {
 
 uint32_t model_count(void);
 const ModelInfo *model_info(uint32_t index);
+
+/* The names of configurations in these folders, sorted. Free with g_strfreev. */
+char **model_configs(void);
 
 /* A model's parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". The caller frees
  * the text. */

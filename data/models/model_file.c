@@ -8,11 +8,26 @@
 #include "data/formats/huggingface/config.h"
 #include "data/formats/onnx/model.h"
 #include "data/formats/onnx/torch.h"
+#include "data/models/model.h"
 #include "data/models/profile.h"
 
 #include <string.h>
 
 enum { MOST_BYTES = 1 << 26 };
+
+#define CONFIGS "configs"
+
+char **model_configs(void)
+{
+    return path_list(CONFIGS, ".json");
+}
+
+char *model_file_named(const char *name)
+{
+    g_autofree char *lower = g_ascii_strdown(name, -1);
+    g_autofree char *file = g_strdup_printf(CONFIGS "/%s.json", lower);
+    return *name && !strchr(name, '/') ? path_find(file) : NULL;
+}
 
 /* A folder stands for the configuration in it; a path that does not exist is looked up among the
  * bundled files. The caller frees it. */
@@ -21,10 +36,12 @@ char *model_file_path(const char *path)
     if (hub_is_id(path))
         return hub_path(path);
     const bool is_there = g_file_test(path, G_FILE_TEST_EXISTS);
-    char *bundled =
-        is_there || !*path || g_path_is_absolute(path) ? NULL : path_find(path);
-    if (bundled)
-        return bundled;
+    if (!is_there && *path && !g_path_is_absolute(path)) {
+        char *named = model_file_named(path);
+        char *bundled = named ? named : path_find(path);
+        if (bundled)
+            return bundled;
+    }
     return g_file_test(path, G_FILE_TEST_IS_DIR)
                ? g_build_filename(path, "config.json", NULL)
                : g_strdup(path);

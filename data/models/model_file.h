@@ -5,8 +5,12 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* A folder's config.json, a bundled file, a place in the local cache of the hub, or the path
- * itself. Caller frees. */
+/* The configuration that is called by a name, "llama-3.1-70b", in upper or lower case: the file
+ * NAME.json in a folder configs of the search path, or NULL. Caller frees. */
+char *model_file_named(const char *name);
+
+/* The file of a name, a folder's config.json, a bundled file, a place in the local cache of the
+ * hub, or the path itself. Caller frees. */
 char *model_file_path(const char *path);
 
 /* "Llama-3.1-8B" for .../Llama-3.1-8B/config.json and .../Llama-3.1-8B.json. Caller frees. */

@@ -85,6 +85,44 @@ static bool write_model(const char *spec, const char *file, GError **error)
     return text && output_write(file, text, -1, error);
 }
 
+static bool list_built_in(json_t *list, GError **error)
+{
+    for (uint32_t i = 0; i < model_count(); i++) {
+        const ModelInfo *info = model_info(i);
+        g_autoptr(Graph) graph = model_build(info->name, MODELS_GPUS, NULL, error);
+        if (!graph)
+            return false;
+        g_autofree char *keys = model_parameters_text(i);
+        json_array_append_new(list, json_pack("{s:s, s:I, s:i, s:s, s:s}", "name",
+                                              info->name, "parameters",
+                                              (json_int_t)graph_parameter_count(graph),
+                                              "ops", (int)graph_n_ops(graph), "source",
+                                              info->source, "keys", keys));
+    }
+    return true;
+}
+
+/* Configurations that have a name; their keys are those of any config.json. */
+static bool list_configs(json_t *list, GError **error)
+{
+    g_auto(GStrv) names = model_configs();
+    for (char **name = names; *name; name++) {
+        g_autofree char *content = NULL;
+        g_autoptr(Graph) graph = model_build(*name, 1, NULL, error);
+        if (!graph || !model_content(*name, &content, error))
+            return false;
+        json_t *config = json_loads(content, 0, NULL);
+        const char *of = json_string_value(json_object_get(config, "_name_or_path"));
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:i, s:o}", "name", *name, "parameters",
+                            (json_int_t)graph_parameter_count(graph), "ops",
+                            (int)graph_n_ops(graph), "source",
+                            json_sprintf("config.json of %s", of ? of : "yours")));
+        json_decref(config);
+    }
+    return true;
+}
+
 bool cmd_models(int argc, char **argv, GError **error)
 {
     g_autofree char *output = NULL;
@@ -104,19 +142,9 @@ bool cmd_models(int argc, char **argv, GError **error)
     if (argc > 1)
         return show_model(argv[1], &options, error);
     json_t *list = json_array();
-    for (uint32_t i = 0; i < model_count(); i++) {
-        const ModelInfo *info = model_info(i);
-        g_autoptr(Graph) graph = model_build(info->name, MODELS_GPUS, NULL, error);
-        if (!graph) {
-            json_decref(list);
-            return false;
-        }
-        g_autofree char *keys = model_parameters_text(i);
-        json_array_append_new(list, json_pack("{s:s, s:I, s:i, s:s, s:s}", "name",
-                                              info->name, "parameters",
-                                              (json_int_t)graph_parameter_count(graph),
-                                              "ops", (int)graph_n_ops(graph), "source",
-                                              info->source, "keys", keys));
+    if (!list_built_in(list, error) || !list_configs(list, error)) {
+        json_decref(list);
+        return false;
     }
     command_report(&options, list, ANSWER_MODELS, NULL);
     return true;

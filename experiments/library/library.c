@@ -62,6 +62,10 @@ KilterStatus kilter_models(char **json)
     for (uint32_t i = 0; i < model_count(); i++)
         json_array_append_new(list, json_pack("{s:s, s:s}", "name", model_info(i)->name,
                                               "source", model_info(i)->source));
+    g_auto(GStrv) configs = model_configs();
+    for (char **name = configs; *name; name++)
+        json_array_append_new(
+            list, json_pack("{s:s, s:s}", "name", *name, "source", "config.json"));
     return finish("kilter_models", json_pack("{s:o}", "models", list), NULL, json);
 }
 

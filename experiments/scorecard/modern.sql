@@ -61,13 +61,13 @@ model(name, fit, family, dims) AS (
     ('Qwen1.5-MoE-14B-A2.7B', 0, 'mixtral', 'layers=24,hidden=2048,heads=16,kv_heads=16,ffn=1408,experts=64,top=8,vocab=151936'),
     ('Llama4-Scout', 0, 'mixtral', 'layers=48,hidden=5120,heads=40,kv_heads=8,ffn=8192,experts=16,top=2,vocab=202048'),
     ('Llama4-Scout-2layers', 1, 'mixtral', 'layers=2,hidden=5120,heads=40,kv_heads=8,ffn=8192,experts=16,top=2,vocab=202048'),
-    ('Qwen3_30B_a3B', 1, 'experiments/scorecard/models/qwen3-30b-a3b.json', ''),
-    ('Qwen3_235B_a22B', 0, 'experiments/scorecard/models/qwen3-235b-a22b.json', ''),
-    ('DeepSeekV3', 0, 'experiments/scorecard/models/deepseek-v3.json', ''),
-    ('DeepSeek V3 671B', 0, 'experiments/scorecard/models/deepseek-v3.json', ''),
-    ('Kimi_K2', 0, 'experiments/scorecard/models/kimi-k2.json', ''),
-    ('Kimi K2', 0, 'experiments/scorecard/models/kimi-k2.json', ''),
-    ('GPT-OSS 120B', 1, 'experiments/scorecard/models/gpt-oss-120b.json', '')
+    ('Qwen3_30B_a3B', 1, 'qwen3-30b-a3b', ''),
+    ('Qwen3_235B_a22B', 0, 'qwen3-235b-a22b', ''),
+    ('DeepSeekV3', 0, 'deepseek-v3', ''),
+    ('DeepSeek V3 671B', 0, 'deepseek-v3', ''),
+    ('Kimi_K2', 0, 'kimi-k2', ''),
+    ('Kimi K2', 0, 'kimi-k2', ''),
+    ('GPT-OSS 120B', 1, 'gpt-oss-120b', '')
 ),
 -- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64
 gpu(name, device, of_machine, nic, nics, inner) AS (

@@ -532,10 +532,59 @@ static void test_spec_list(void **state)
     assert_non_null(strstr(small, "train=lora:8"));
 }
 
+/* Configurations that are called by a name have as many parameters as their model cards say, to the
+ * last one, and a plan has the name in place of a path. */
+static void test_configs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+    } PUBLISHED[] = {
+        {"deepseek-v3", 671026419200},     {"gemma-2-27b", 27227128320},
+        {"gemma-2-9b", 9241705984},        {"gpt-oss-120b", 116829156672},
+        {"gpt-oss-20b", 20914757184},      {"kimi-k2", 1026408232448},
+        {"llama-2-13b", 13015864320},      {"llama-2-70b", 68976648192},
+        {"llama-2-7b", 6738415616},        {"llama-3.1-405b", 405853388800},
+        {"llama-3.1-70b", 70553706496},    {"llama-3.1-8b", 8030261248},
+        {"llama-3.2-1b", 1235814400},      {"llama-3.2-3b", 3212749824},
+        {"llama-3.3-70b", 70553706496},    {"mistral-7b", 7248023552},
+        {"mixtral-8x22b", 140630071296},   {"mixtral-8x7b", 46702792704},
+        {"qwen2.5-32b", 32763876352},      {"qwen2.5-72b", 72706203648},
+        {"qwen2.5-7b", 7615616512},        {"qwen3-14b", 14768307200},
+        {"qwen3-235b-a22b", 235093634560}, {"qwen3-30b-a3b", 30532122624},
+        {"qwen3-32b", 32762123264},        {"qwen3-8b", 8190735360},
+    };
+    g_auto(GStrv) names = model_configs();
+    assert_int_equal(g_strv_length(names), G_N_ELEMENTS(PUBLISHED));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PUBLISHED); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *canonical = NULL, *content = NULL;
+        g_autofree char *upper = g_ascii_strup(PUBLISHED[i].name, -1);
+        g_autofree char *spec = g_strconcat(upper, ":seq=64,global_batch=8", NULL);
+        g_autofree char *begins = g_strconcat(PUBLISHED[i].name, ":batch=1,", NULL);
+        assert_string_equal(names[i], PUBLISHED[i].name);
+        g_autoptr(Graph) graph = model_build(spec, 1, &canonical, &error);
+        assert_no_error(error);
+        assert_int_equal(graph_parameter_count(graph), PUBLISHED[i].parameters);
+        assert_string_equal(graph_name(graph), PUBLISHED[i].name);
+        assert_true(g_str_has_prefix(canonical, begins));
+        g_autofree char *again = model_resolve(canonical, 4, &content, &error);
+        assert_no_error(error);
+        assert_string_equal(again, canonical);
+        assert_non_null(strstr(content, "_name_or_path"));
+    }
+    GError *error = NULL;
+    assert_null(model_build("llama-3.1-9b", 1, NULL, &error));
+    assert_non_null(strstr(error->message, "did you mean 'llama-3.1-8b'"));
+    g_error_free(error);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec_list),
+        cmocka_unit_test(test_configs),
         cmocka_unit_test(test_table_1),
         cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_own_moments),
