@@ -220,8 +220,8 @@ bool strategy_is_default(const Strategy *strategy);
 
 /* How unevenly `imbalance` or `expert_tokens` say that dropless experts are chosen: of each layer
  * that has some [layer] the tokens of the experts before each one and of all over the mean
- * [experts + 1], else NULL. *tokens is NULL if they are chosen evenly. KILTER_ERROR_INPUT: the model
- * has no such experts, or the numbers do not suit them. */
+ * [experts + 1], else NULL. *tokens is NULL if they are chosen evenly. KILTER_ERROR_INPUT: the
+ * model has no such experts, or the numbers do not suit them. */
 bool strategy_expert_tokens(const Strategy *strategy, const Graph *graph,
                             GPtrArray **tokens, GError **error);
 

@@ -45,8 +45,8 @@ typedef struct {
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
 
-/* The tokens of the experts of the device at place i, whose axes have the `part` of them in the form,
- * over as many even experts. *part gets what each axis leaves of it then. */
+/* The tokens of the experts of the device at place i, whose axes have the `part` of them in the
+ * form, over as many even experts. *part gets what each axis leaves of it then. */
 double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                      uint32_t i, SimPart *part);
 
