@@ -11,13 +11,17 @@ static json_t *validate_rows_json(const Validation *v)
     for (uint32_t i = 0; i < v->row->len; i++) {
         const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
         json_array_append_new(
-            rows, json_pack("{s:s, s:s, s:f, s:f, s:o, s:i, s:o}", "plan", row->plan,
-                            "group", row->group, "predicted_s", row->predicted_s,
-                            "measured_s", row->measured_s, "error",
-                            json_number(row->predicted_s / row->measured_s - 1),
-                            "unmeasured", (int)row->unmeasured, "interval_90_s",
-                            row->high_s > 0 ? json_pack("[f, f]", row->low_s, row->high_s)
-                                            : json_null()));
+            rows,
+            json_pack("{s:s, s:s, s:f, s:f, s:o, s:i, s:o, s:o, s:o, s:o}", "plan",
+                      row->plan, "group", row->group, "predicted_s", row->predicted_s,
+                      "measured_s", row->measured_s, "error",
+                      json_number(row->predicted_s / row->measured_s - 1), "unmeasured",
+                      (int)row->unmeasured, "interval_90_s",
+                      row->high_s > 0 ? json_pack("[f, f]", row->low_s, row->high_s)
+                                      : json_null(),
+                      "predicted_bytes", json_number(row->predicted_bytes),
+                      "measured_bytes", json_number(row->measured_bytes), "memory_error",
+                      json_number(row->predicted_bytes / row->measured_bytes - 1)));
     }
     return rows;
 }
@@ -34,15 +38,17 @@ json_t *validate_json(const Validation *v)
                               group->fastest, "regret", json_number(group->regret),
                               "spearman", json_number(group->spearman)));
     }
-    return json_pack(
-        "{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}",
-        "left_out", json_texts(v->left), "plans", (int)a->n, "mape", json_number(a->mape),
-        "p95", json_number(a->p95), "worst", json_number(a->worst), "bias",
-        json_number(a->bias), "pearson", json_number(a->pearson), "spearman",
-        json_number(a->spearman), "regret_mean", json_number(v->mean_regret),
-        "regret_worst", json_number(v->worst_regret), "within_5_percent",
-        json_number(v->within), "rows", validate_rows_json(v), "groups", groups,
-        "version", KILTER_VERSION);
+    return json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+                     "s:o, s:o, s:s}",
+                     "left_out", json_texts(v->left), "plans", (int)a->n, "mape",
+                     json_number(a->mape), "p95", json_number(a->p95), "worst",
+                     json_number(a->worst), "bias", json_number(a->bias), "pearson",
+                     json_number(a->pearson), "spearman", json_number(a->spearman),
+                     "regret_mean", json_number(v->mean_regret), "regret_worst",
+                     json_number(v->worst_regret), "within_5_percent",
+                     json_number(v->within), "memory_mape", json_number(v->memory.mape),
+                     "memory_worst", json_number(v->memory.worst), "rows",
+                     validate_rows_json(v), "groups", groups, "version", KILTER_VERSION);
 }
 
 bool validate_draw(const Validation *v, const char *folder, GError **error)

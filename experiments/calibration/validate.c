@@ -77,6 +77,20 @@ static void add_group(Validation *v, const char *name)
     g_array_append_val(v->group, group);
 }
 
+static void summarise_memory(Validation *v)
+{
+    g_autofree double *predicted = g_new(double, v->row->len);
+    g_autofree double *measured = g_new(double, v->row->len);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->row->len; i++) {
+        const ValidationRow *row = row_at(v, i);
+        predicted[n] = row->predicted_bytes;
+        measured[n] = row->measured_bytes;
+        n += !isnan(row->predicted_bytes / row->measured_bytes);
+    }
+    v->memory = statistics_agreement(predicted, measured, n);
+}
+
 static void summarise(Validation *v)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
@@ -90,6 +104,7 @@ static void summarise(Validation *v)
             add_group(v, row->group);
     }
     v->agreement = statistics_agreement(predicted, measured, v->row->len);
+    summarise_memory(v);
     v->mean_regret = v->within = v->group->len ? 0 : NAN;
     v->worst_regret = v->group->len ? 0 : NAN;
     for (uint32_t g = 0; g < v->group->len; g++) {
@@ -176,7 +191,9 @@ static bool read_row(const Csv *csv, void *data, GError **error)
 {
     const Reader *reader = data;
     ValidationRow row = {.plan = g_strdup(csv_text(csv, "plan")),
-                         .group = g_strdup(csv_text(csv, "group"))};
+                         .group = g_strdup(csv_text(csv, "group")),
+                         .predicted_bytes = NAN,
+                         .measured_bytes = NAN};
     const bool given = csv_has(csv, "predicted_s") && !reader->cluster;
     bool good = read_seconds(csv, "measured_s", &row.measured_s, error);
     if (good && given)
@@ -234,11 +251,19 @@ static void take_row(uint32_t n_columns, char **value, char **column, void *data
     Validation *v = data;
     (void)n_columns;
     (void)column;
+    if (!value[4]) {
+        g_ptr_array_add(v->left, g_strdup_printf("%s %s: %s: its cluster is not known",
+                                                 value[0], value[1], value[2]));
+        return;
+    }
     ValidationRow row = {.plan = g_strdup_printf("%s %s", value[0], value[1]),
                          .group = g_strdup(value[2]),
                          .measured_s = g_ascii_strtod(value[3], NULL),
                          .predicted_s = g_ascii_strtod(value[4], NULL),
-                         .unmeasured = (uint32_t)g_ascii_strtoull(value[5], NULL, 10)};
+                         .unmeasured = (uint32_t)g_ascii_strtoull(value[5], NULL, 10),
+                         .measured_bytes = g_ascii_strtod(value[6], NULL),
+                         .predicted_bytes =
+                             value[7] ? g_ascii_strtod(value[7], NULL) : NAN};
     g_array_append_val(v->row, row);
 }
 
@@ -247,9 +272,10 @@ Validation *validate_store(const char *file, GError **error)
     static const char sql[] =
         "SELECT planner, substr(subject ->> '$.program', 1, 8), model || ' ' || (config "
         "->> '$.method.slowdown'),"
-        " iteration_time_s, detail ->> '$.predicted_time_s', detail ->> '$.unmeasured'"
-        " FROM result WHERE fidelity = 'exec' AND status = 'ok' AND"
-        " detail ->> '$.predicted_time_s' > 0 ORDER BY model, config ->> "
+        " iteration_time_s, detail ->> '$.predicted_time_s', detail ->> '$.unmeasured',"
+        " peak_memory_bytes, detail ->> '$.predicted_bytes'"
+        " FROM result WHERE fidelity = 'exec' AND status = 'ok' ORDER BY model, config "
+        "->> "
         "'$.method.slowdown',"
         " planner, ratios, hash";
     g_autoptr(Store) store = store_open_read(file, error);

@@ -21,6 +21,8 @@
 typedef struct {
     char *plan, *group;
     double predicted_s, measured_s;
+    double predicted_bytes,
+        measured_bytes;   /* of the device that needs most; NaN: not known */
     double low_s, high_s; /* the prediction's 90 % interval; 0: not known */
     uint32_t
         unmeasured; /* number of instructions outside of the sizes that the cluster was
@@ -41,7 +43,7 @@ typedef struct {
     GArray *row;     /* ValidationRow */
     GArray *group;   /* ValidationGroup, for groups of at least two plans */
     GPtrArray *left; /* char *: rows without a prediction, each with the reason */
-    Agreement agreement;
+    Agreement agreement, memory;      /* memory: of rows whose bytes are known */
     double mean_regret, worst_regret; /* over groups */
     double within;                    /* share of groups with a regret of at most 5 % */
 } Validation;

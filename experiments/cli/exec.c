@@ -28,7 +28,7 @@ typedef struct {
     const Plan *plan;
     const Graph *graph;
     const ExecMeasurement *measured;
-    /* by `analytic` under the same slowdowns; NULL: the cluster is not known */
+    /* by its kind of plans, under the same slowdowns; NULL: the cluster is not known */
     SimReport *predicted;
     /* number of instructions outside of the sizes that the cluster was calibrated on */
     uint32_t unmeasured;
@@ -51,7 +51,7 @@ static void exec_report_predict(ExecReport *report)
         return;
     g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
     report->predicted =
-        sim_evaluate(plan, report->graph, view, fidelity_name(FIDELITY_ANALYTIC), NULL);
+        sim_evaluate(plan, report->graph, view, plan_fidelity(plan), NULL);
     if (report->predicted)
         report->unmeasured = calibrated_outside(plan, report->graph, view);
 }

@@ -37,8 +37,9 @@ static void test_loop(void **state)
     root = program_json(sandbox, "calibrate measured.csv -o mine.yaml --json");
     assert_true(json_array_size(json_object_get(root, "fits")) > 20);
     json_decref(root);
-    static const char *const planner[] = {"dp-ev", "hap"};
-    for (uint32_t i = 0; i < 2; i++) {
+    /* the last four are of groups, microbatches or turns, which have a fidelity of their own */
+    static const char *const planner[] = {"dp-ev", "hap", "amp", "tag", "hidup", "joint"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(planner); i++) {
         g_autofree char *line = g_strdup_printf(
             "exec " TINY " mine.yaml -p %s --slowdown 1=2 --repeats 2 --db r.db --json",
             planner[i]);
@@ -46,14 +47,21 @@ static void test_loop(void **state)
              again++) { /* the second run is not stored again */
             root = program_json(sandbox, line);
             assert_true(number(root, "predicted_time_s") > 0);
-            assert_true(json_is_object(json_object_get(
-                json_array_get(json_object_get(root, "stages"), 0), "predicted")));
+            assert_true(number(root, "predicted_bytes") > 0);
+            assert_true(i >= 2 || json_is_object(json_object_get(
+                                      json_array_get(json_object_get(root, "stages"), 0),
+                                      "predicted")));
             json_decref(root);
         }
     }
     root = program_json(sandbox, "validate r.db --json");
-    assert_int_equal(number(root, "plans"), 2);
+    assert_int_equal(number(root, "plans"), G_N_ELEMENTS(planner));
     assert_true(number(root, "mape") > 0);
+    assert_true(number(root, "memory_mape") < 0.2);
+    const json_t *row = json_array_get(json_object_get(root, "rows"), 0);
+    assert_close(number(row, "memory_error"),
+                 number(row, "predicted_bytes") / number(row, "measured_bytes") - 1,
+                 1e-9);
     assert_int_equal(json_array_size(json_object_get(root, "groups")), 1);
     json_decref(root);
 }
