@@ -138,8 +138,10 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
     const uint32_t cycle = more ? steady_cycle(more->timeline, &now, &later_s) : 1,
                    beside = cycle ? (n_all - n) % cycle : 0;
     *again = cycle == 0;
+    if (*again)
+        return NULL;
     const double whole_s =
-        more && cycle ? more->iteration_time_s + (n_all - n) / cycle * later_s : 0;
+        more ? more->iteration_time_s + (n_all - n) / cycle * later_s : 0;
     if (options->enough_s > 0 && beside == 0 && whole_s >= options->enough_s) {
         more->iteration_time_s = whole_s;
         steady_place(more, plan, period, n);
@@ -152,8 +154,7 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
         more = steady_report(plan, period, n += beside, graph, view, &all, error);
     }
     g_autoptr(SimReport) less =
-        more && cycle ? steady_report(plan, period, n - cycle, graph, view, &all, error)
-                      : NULL;
+        more ? steady_report(plan, period, n - cycle, graph, view, &all, error) : NULL;
     if (!less)
         return NULL;
     steady_add(more, less, (n_all - n) / cycle);

@@ -79,8 +79,8 @@ static void task_free(gpointer data)
 
 /* --- what can be said before --- */
 
-/* Whether every program of the planner needs more memory than the devices have. Two microbatches
- * that take turns may need only half of the memory kept for the backward pass. */
+/* Whether every program of the planner needs more memory than the devices have: for states, or also
+ * for what the backward pass needs, of which two microbatches that take turns may need only half. */
 static bool cannot_fit(const PortfolioRun *run, const Task *task)
 {
     enum { TURNS = 2 };
@@ -89,10 +89,10 @@ static bool cannot_fit(const PortfolioRun *run, const Task *task)
     SimMemoryFloor floor = run->floor;
     if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
         strategy->recompute)
-        return false;
-    if (planner_can(planner, PLANNER_TURNS) || task->options.duplex == DUPLEX_ON)
+        floor.divided_bytes = 0;
+    else if (planner_can(planner, PLANNER_TURNS) || task->options.duplex == DUPLEX_ON)
         floor.divided_bytes /= TURNS;
-    return !sim_memory_floor_fits(&floor, task->view);
+    return !strategy->offload && !sim_memory_floor_fits(&floor, task->view);
 }
 
 /* Whether every device gets an equal share of every cut dimension. */
@@ -249,7 +249,8 @@ static void plan_once(const PortfolioRun *run, Task *task)
     if (cannot_fit(run, task)) {
         kilter_fail(
             &task->error, KILTER_ERROR_INFEASIBLE,
-            "does not fit: its backward pass needs more memory than all devices have");
+            "does not fit: its states, or with them its backward pass, need more memory "
+            "than all devices have");
         return;
     }
     const AnswerLimits limits = {
@@ -905,8 +906,10 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
     portfolio->notes = g_ptr_array_new_with_free_func(g_free);
-    PortfolioRun run = {
-        .portfolio = portfolio, .how = how, .options = options, .best_s = INFINITY};
+    PortfolioRun run = {.portfolio = portfolio,
+                        .how = how,
+                        .options = options,
+                        .best_s = how->known_s > 0 ? how->known_s : INFINITY};
     if (options->budget_s > 0)
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);
@@ -916,12 +919,12 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     graph_free(run.graph);
     if (!prepared)
         return NULL;
-    if (!isfinite(run.best_s)) {
+    g_ptr_array_sort(portfolio->choices, by_time);
+    if (!((PortfolioChoice *)g_ptr_array_index(portfolio->choices, 0))->report) {
         g_propagate_error(error, run.failure);
         return NULL;
     }
     g_clear_error(&run.failure);
-    g_ptr_array_sort(portfolio->choices, by_time);
     if (how->flow)
         portfolio_rank_by_flow(portfolio, &options->sim);
     portfolio_add_notes(portfolio);

@@ -60,6 +60,7 @@ typedef struct {
     bool flow; /* the fastest choices are compared again by the fidelity flow */
     /* planners that search long are left out where they can gain at most this part on the machines */
     double spare;
+    double known_s;   /* of a plan that is known: others are of no use; 0: none */
     uint32_t threads; /* tries at once; 0: one per processor. They change no answer */
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
@@ -67,7 +68,8 @@ typedef struct {
 } PortfolioOptions;
 
 /* KILTER_ERROR_INPUT for a model or options that no planner can plan. If no try has a plan, the
- * error of the first try (KILTER_ERROR_INFEASIBLE where plans do not fit). */
+ * error of the first try (KILTER_ERROR_INFEASIBLE where plans do not fit, or none is faster than one
+ * that is known). */
 Portfolio *portfolio_new(const char *model, const Cluster *cluster,
                          const PlannerOptions *options, const PortfolioOptions *how,
                          GError **error);
