@@ -52,7 +52,7 @@ struct Store {
 
 enum {
     STORE_APPLICATION_ID = 0x4b6c7472, /* "Kltr" */
-    STORE_VERSION = 5,
+    STORE_VERSION = 6,
     STORE_VERSION_OLDEST =
         2, /* from this on, stores are made one of STORE_VERSION when they are opened */
 };

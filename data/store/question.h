@@ -17,7 +17,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(StorePart, store_part_unref)
 typedef struct {
     StorePart *subject; /* the model that is trained, or the message that is sent */
     StorePart *cluster; /* the cluster */
-    StorePart *method;  /* planner, fidelity, options, version */
+    StorePart *method;  /* planner, fidelity, options, the answers' number */
     uint64_t seed;      /* up to 2^63 - 1 */
 } StoreQuestion;
 

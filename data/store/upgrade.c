@@ -17,6 +17,7 @@
 #include "data/upgrade-2.h"
 #include "data/upgrade-3.h"
 #include "data/upgrade-4.h"
+#include "data/upgrade-5.h"
 
 /* Counts what is not of a store: a foreign trigger or view would be lost. */
 static const char STRANGERS[] =
@@ -75,6 +76,12 @@ bool store_upgrade(const Store *store, int64_t old, GError **error)
     g_assert(old >= STORE_VERSION_OLDEST && old < STORE_VERSION);
     g_autofree char *tables = store_tables_sql(), *views = store_views_sql();
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);
+    if (old == STORE_VERSION - 1) /* with today's tables and views */
+        return store_check_rows(store, error) &&
+               ((store_execute(store, STORE_UPGRADE_5) &&
+                 store_attempt_make(store) && store_execute(store, version)) ||
+                store_refuse(store->file, error, "a damaged store: %s",
+                             sqlite3_errmsg(store->db)));
     /* It sets its tables aside; once those of today are there, it copies the rows. */
     g_auto(GStrv) steps = g_strsplit(UPGRADE[old], "-- today's tables", 2);
     /* Rows that pages lost would not be missed later. */

@@ -2,7 +2,6 @@
 #include "experiments/sweep/question.h"
 
 #include "data/base/json.h"
-#include "data/base/version.h"
 #include "data/cluster/tuning.h"
 #include "data/store/store.h"
 
@@ -14,7 +13,7 @@ StorePart *question_part(json_t *object)
 
 StorePart *question_method(json_t *object)
 {
-    json_object_set_new(object, "version", json_string(KILTER_VERSION));
+    json_object_set_new(object, "answers", json_integer(QUESTION_ANSWERS));
     return question_part(object);
 }
 

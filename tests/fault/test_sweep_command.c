@@ -1,5 +1,7 @@
 /* Sweeps from the command line: axes by any key, exclusions, dry runs, scripts for many machines,
  * tables of results, and single results. */
+#include <sqlite3.h>
+
 #include "tests/support/program.h"
 
 static const char GRID[] =
@@ -449,10 +451,55 @@ static void test_single_results(void **state)
     program_refuses(box, "show ''", 2, "out/");
 }
 
+/* --- rows of earlier releases --- */
+
+static void make_store_5(const Sandbox *box)
+{
+    g_autofree char *sql = NULL, *path = g_build_filename(box->folder, "old.db", NULL);
+    sqlite3 *db = NULL;
+    assert_true(g_file_get_contents(KILTER_HOME "/tests/golden/store-5.sql", &sql, NULL,
+                                    NULL));
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* A sweep goes on where the release stopped that wrote tests/golden/store-5.sql. A change of data/tuning.yaml makes the questions others:
+ * then the rows there need the new text of the cluster. */
+static void test_rows_of_the_release_before_count(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "c.yaml",
+                  "name: c\n"
+                  "device_types: [{name: g, rate: 10 TFLOP/s, memory: 16 GiB}]\n"
+                  "machines: [{name: box, type: g, gpus: 8, inner: {latency: 38 us, "
+                  "bandwidth: 16 GB/s}}]\n"
+                  "tuning:\n"
+                  "  rules: [{collective: all_reduce, algorithm: ring}]\n"
+                  "  piece: 64 KiB\n");
+    sandbox_write(box, "old.yaml",
+                  "name: old\n"
+                  "grid:\n"
+                  "  model: ['synthetic:layers=1,gradient=4000B']\n"
+                  "  model.batch: [1, 2, 3]\n"
+                  "  cluster: [c.yaml]\n"
+                  "  planner: [dp-ev, megatron]\n"
+                  "  granularity: [machine]\n");
+    make_store_5(box);
+    g_auto(Ran) ran = program_run_good(box, "sweep old.yaml --db old.db");
+    assert_non_null(strstr(ran.out, "6 configurations, 4 already there, 2 evaluated"));
+    g_auto(Ran) table = program_run_good(box, "table old.db --all --csv");
+    assert_int_equal(n_lines(table.out), 6 + 1);
+    g_auto(Ran) again = program_run_good(box, "sweep old.yaml --db old.db");
+    assert_non_null(strstr(again.out, "6 already there, 0 evaluated"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_axes),
+        cmocka_unit_test(test_rows_of_the_release_before_count),
         cmocka_unit_test(test_wrong_axes),
         cmocka_unit_test(test_scripts),
         cmocka_unit_test(test_said_without_running),

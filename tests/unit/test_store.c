@@ -608,9 +608,9 @@ static void test_3_other_versions(void **state)
         const char *sql, *message;
     } row[] = {
         {"PRAGMA user_version = 1",
-         "schema version 1, expected version 5; left untouched"},
-        {"PRAGMA user_version = 0", "schema version 0, expected version 5"},
-        {"PRAGMA user_version = -1", "schema version -1, expected version 5"},
+         "schema version 1, expected version 6; left untouched"},
+        {"PRAGMA user_version = 0", "schema version 0, expected version 6"},
+        {"PRAGMA user_version = -1", "schema version -1, expected version 6"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         run_sql(place->file, row[i].sql);

@@ -48,7 +48,7 @@ static void run_sql(const char *file, const char *sql)
     sqlite3_close(db);
 }
 
-enum { OLDEST = 3, NOW = 5 }; /* schema versions */
+enum { OLDEST = 3, NOW = 6 }; /* schema versions */
 
 static void make_old(const Place *place, int version)
 {
@@ -68,21 +68,23 @@ static void append_row(uint32_t n_columns, char **value, char **column, void *da
     g_string_append_c(data, '\n');
 }
 
-/* All that an old row says, member by member. Caller frees. */
+/* All that a row says, member by member; of its question, what the number of answers took the place of is left out. */
+static const char ROWS[] =
+    "SELECT replace(replace(config, '\"answers\":1,', ''), ',\"version\":\"1.4.0\"', ''), "
+    "model, cluster, entry, axes, planner, gpus, status, "
+    "message, printf('%!.17g', iteration_time_s), stages, plan, "
+    "peak_memory_bytes, json_extract(detail, '$.devices'), "
+    "json_extract(detail, '$.gates'), json_extract(detail, '$.parameters'), "
+    "json_extract(detail, '$.placement'), (SELECT count(*) FROM "
+    "json_each(detail)), command, host, started FROM result JOIN run ON "
+    "run.id = result.run ORDER BY ordinal";
+
+/* Caller frees. */
 static char *rows(Store *store)
 {
     g_autoptr(GString) text = g_string_new("");
     GError *error = NULL;
-    store_query(
-        store,
-        "SELECT hash, config, model, cluster, entry, axes, planner, gpus, status, "
-        "message, printf('%!.17g', iteration_time_s), stages, plan, "
-        "peak_memory_bytes, json_extract(detail, '$.devices'), "
-        "json_extract(detail, '$.gates'), json_extract(detail, '$.parameters'), "
-        "json_extract(detail, '$.placement'), (SELECT count(*) FROM "
-        "json_each(detail)), command, host, started FROM result JOIN run ON "
-        "run.id = result.run ORDER BY ordinal",
-        append_row, text, &error);
+    store_query(store, ROWS, append_row, text, &error);
     assert_no_error(error);
     return g_strdup(text->str);
 }
@@ -99,17 +101,7 @@ static char *old_rows(const Place *place)
     sqlite3 *db = NULL;
     GString *text = g_string_new("");
     assert_int_equal(sqlite3_open(place->file, &db), SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(db,
-                     "SELECT hash, config, model, cluster, entry, axes, planner, gpus, "
-                     "status, message, printf('%!.17g', iteration_time_s), stages, plan, "
-                     "peak_memory_bytes, json_extract(detail, '$.devices'), "
-                     "json_extract(detail, '$.gates'), json_extract(detail, "
-                     "'$.parameters'), json_extract(detail, '$.placement'), (SELECT "
-                     "count(*) FROM json_each(detail)), command, host, started FROM "
-                     "result JOIN run ON run.id = result.run ORDER BY ordinal",
-                     append_old, text, NULL),
-        SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, ROWS, append_old, text, NULL), SQLITE_OK);
     sqlite3_close(db);
     return g_string_free(text, FALSE);
 }
@@ -175,6 +167,39 @@ static void test_writing_renews_it(void **state)
 {
     for (int version = OLDEST; version < NOW; version++)
         check_writing_renews_it(*state, version);
+}
+
+static void check_hash(uint32_t n_columns, char **value, char **column, void *data)
+{
+    (void)n_columns;
+    (void)column;
+    g_auto(StoreQuestion) question = {.subject = store_part_new(value[1]),
+                                      .cluster = store_part_new(value[2]),
+                                      .method = store_part_new(value[3]),
+                                      .seed = g_ascii_strtoull(value[4], NULL, 10)};
+    g_autofree char *want = store_question_hash(&question);
+    assert_string_equal(value[0], want);
+    *(uint32_t *)data += strstr(value[3], "{\"answers\":1,") == value[3];
+}
+
+/* A question is known by its hash; one of version 5 is the same as today's, those before are of an earlier release. */
+static void test_questions_keep_their_hashes(void **state)
+{
+    const Place *place = *state;
+    for (int version = OLDEST; version < NOW; version++) {
+        GError *error = NULL;
+        uint32_t n = 0;
+        make_old(place, version);
+        g_autoptr(Store) store = store_open(place->file, &error);
+        assert_no_error(error);
+        store_query(store,
+                    "SELECT lower(hex(answer.hash)), s.text, c.text, m.text, seed FROM "
+                    "main.answer JOIN part AS s ON s.id = subject JOIN part AS c ON c.id "
+                    "= answer.cluster JOIN part AS m ON m.id = method",
+                    check_hash, &n, &error);
+        assert_no_error(error);
+        assert_int_equal(n, version == 5 ? 4 : 0);
+    }
 }
 
 /* Changes that reading by both ways refuses, and that leave the version before. */
@@ -414,7 +439,7 @@ static void test_a_part_is_of_this_version(void **state)
     g_autoptr(GError) error = NULL;
     uint32_t added;
     assert_false(store_merge(store, place->file, &added, &error));
-    assert_error(error, KILTER_ERROR_INPUT, "makes it one of version 5");
+    assert_error(error, KILTER_ERROR_INPUT, "makes it one of version 6");
     assert_int_equal(version_of(place->file), 3);
 }
 
@@ -424,6 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         UPGRADE_TEST(test_reading_leaves_it),
         UPGRADE_TEST(test_writing_renews_it),
+        UPGRADE_TEST(test_questions_keep_their_hashes),
         UPGRADE_TEST(test_lost_rows_are_refused),
         UPGRADE_TEST(test_what_is_wrong_is_refused),
         UPGRADE_TEST(test_version_2),
