@@ -50,7 +50,9 @@ static json_t *solve_model(const char *model, const CommandSetting *setting,
     g_autoptr(ClusterView) view = cluster_view(setting->cluster, setting->granularity);
     g_autoptr(Graph) graph =
         model_build(model, cluster_gpus(setting->cluster), NULL, error);
-    g_autoptr(BatchForms) batch = graph ? batch_forms_new(graph, error) : NULL;
+    g_autoptr(BatchForms) batch = graph && cluster_view_check_times(view, graph, error)
+                                      ? batch_forms_new(graph, error)
+                                      : NULL;
     if (!batch)
         return NULL;
     g_autofree double *share = ratios_even(view);

@@ -92,11 +92,17 @@ static void test_types_that_were_not_measured(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     write_work(box, "");
-    g_auto(Ran) refused = program_run(box, "plan --planner hap profile:net.json hap-a100-4 -o p.json");
-    assert_int_equal(refused.status, 2);
-    assert_non_null(strstr(refused.err,
-                           "op stem has no times on device type a100 of cluster "
-                           "hap-a100-4; it was measured on p100, v100"));
+    static const char *const LINE[] = {
+        "plan --planner hap profile:net.json hap-a100-4 -o p.json",
+        "sfb profile:net.json hap-a100-4", "memory profile:net.json hap-a100-4",
+        "sensitivity profile:net.json hap-a100-4"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LINE); i++) {
+        g_auto(Ran) refused = program_run(box, LINE[i]);
+        assert_int_equal(refused.status, 2);
+        assert_non_null(strstr(refused.err,
+                               "op stem has no times on device type a100 of cluster "
+                               "hap-a100-4; it was measured on p100, v100"));
+    }
     program_runs(box, "plan profile:net.json hap-16 --planner dp-ev "
                       "--granularity gpu -o p.json");
     g_auto(Ran) moved = program_run(box, "simulate p.json hap-a100-4");
