@@ -4,19 +4,22 @@
  *     subject   {"model": with every parameter} and, for a model in a file, {"content": SHA-256 of the file},
  *               {"exchange": ...}, {"program": ...} or {"trial": ...}
  *     cluster   the file's content without sources, and the tuning table that applies to it, with the default rules
- *     method    planner, fidelity, granularity, options (files by their contents), the answers' number
+ *     method    planner, fidelity, granularity, options (files by their contents), the number
+ *               of the answers
  *
- * A question does not name the release that answers it (the store's table `run` does), so that a sweep goes on where an earlier release
- * stopped. What a release adds to a question, an option of a planner, a parameter of a model, a key of a cluster, is therefore left out
- * where it has the default by which answers stay as they were; tests/golden/identities.txt notices what is not. */
+ * A question does not name the release that answers it (the store's table `run` does), so that a
+ * sweep goes on where an earlier release stopped. What a release adds to a question (an option, a
+ * parameter of a model, a key of a cluster) is left out where it has the default by which answers
+ * stay as they were; tests/golden/identities.txt notices what is not. */
 #pragma once
 
 #include <jansson.h>
 
 #include "data/cluster/cluster.h"
 
-/* Raised by hand in a release that answers questions otherwise than the one before, by other costs in the code, another search or another
- * default: rows with a smaller number stay to be read, and are evaluated anew. Costs in files need no raise, as a question has their contents. */
+/* Raised by hand in a release that answers questions otherwise than the one before, by other
+ * costs in the code, another search or another default: rows with a smaller number stay to be
+ * read, and are evaluated anew. Costs in files need no raise, as a question has their contents. */
 enum { QUESTION_ANSWERS = 1 };
 
 typedef struct StorePart StorePart; /* data/store/store.h */

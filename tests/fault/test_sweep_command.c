@@ -464,8 +464,9 @@ static void make_store_5(const Sandbox *box)
     sqlite3_close(db);
 }
 
-/* A sweep goes on where the release stopped that wrote tests/golden/store-5.sql. A change of data/tuning.yaml makes the questions others:
- * then the rows there need the new text of the cluster. */
+/* A sweep goes on where the release stopped that wrote tests/golden/store-5.sql. A change of
+ * data/tuning.yaml makes the questions others: then the rows there need the new text of the
+ * cluster. */
 static void test_rows_of_the_release_before_count(void **state)
 {
     (void)state;

@@ -962,7 +962,7 @@ static void add_part(GString *text, const char *name, StorePart *part)
     store_part_unref(part);
 }
 
-/* The parts of the plainest questions: every model, two clusters whose files have their own tuning, the method of each fidelity. */
+/* The parts of the plainest questions: every model, two clusters, the method of each fidelity. */
 static char *plain_parts(void)
 {
     static const char *const FIDELITY[] = {"analytic", "stage", "flow"};
@@ -999,8 +999,9 @@ static char *plain_parts(void)
     return g_strdup(text->str);
 }
 
-/* A part that changes takes every stored row away from its question: either what is new is left out where it has the default by which
- * answers stay as they were, or answers are others and QUESTION_ANSWERS is raised. KILTER_RECORD=1 writes the file anew. */
+/* A part that changes takes every stored row away from its question: either what is new is left
+ * out where it has the default by which answers stay as they were, or answers are others and
+ * QUESTION_ANSWERS is raised. KILTER_RECORD=1 writes the file anew. */
 static void test_questions_stay_as_they_are(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static void append_row(uint32_t n_columns, char **value, char **column, void *da
     g_string_append_c(data, '\n');
 }
 
-/* All that a row says, member by member; of its question, what the number of answers took the place of is left out. */
+/* All that a row says, member by member, without the question's release and number of answers. */
 static const char ROWS[] =
     "SELECT replace(replace(config, '\"answers\":1,', ''), ',\"version\":\"1.4.0\"', ''), "
     "model, cluster, entry, axes, planner, gpus, status, "
@@ -182,7 +182,7 @@ static void check_hash(uint32_t n_columns, char **value, char **column, void *da
     *(uint32_t *)data += strstr(value[3], "{\"answers\":1,") == value[3];
 }
 
-/* A question is known by its hash; one of version 5 is the same as today's, those before are of an earlier release. */
+/* A question is known by its hash; those of version 5 are today's, those before are not. */
 static void test_questions_keep_their_hashes(void **state)
 {
     const Place *place = *state;
