@@ -242,6 +242,23 @@ static void render_html_escape(GString *out, const char *text, bool number, bool
     g_string_append_printf(out, "%s%s", joined, unit ? "</small>" : "");
 }
 
+/* Appends text of a manual page, escaped. */
+static void render_roff_escape(GString *out, const char *text)
+{
+    bool begins = true;
+    for (const char *c = text; *c; c++) {
+        if (begins && (*c == '.' || *c == '\''))
+            g_string_append(out, "\\&");
+        if (*c == '\\')
+            g_string_append(out, "\\e");
+        else if (*c == '-')
+            g_string_append(out, "\\-");
+        else
+            g_string_append_c(out, *c);
+        begins = *c == '\n';
+    }
+}
+
 /* Appends the value, or "-", and returns whether it is there. */
 static bool render_value(GString *out, const json_t *value, const char *text)
 {
@@ -259,13 +276,16 @@ static bool render_value(GString *out, const json_t *value, const char *text)
     return there;
 }
 
+/* The language of the text. */
+typedef enum { MARKUP_NONE, MARKUP_HTML, MARKUP_ROFF } Markup;
+
 /* The scope in which a key is looked up: an element of a list, then the scope around it. */
 typedef struct Scope {
     const struct Scope *outer;
     const json_t *value;
     const json_t *facts;  /* {"#", "alike"}; NULL outside of rows */
     const json_t *before; /* the previous row; NULL at the first */
-    bool html;
+    Markup markup;
 } Scope;
 
 /* A piece of a template, from `at` to before `end`. */
@@ -334,11 +354,15 @@ static bool put_field(GString *out, Piece piece, const Scope *scope)
     if (spec)
         *spec++ = '\0';
     const json_t *value = find(scope, text);
-    if (!scope->html || g_strcmp0(spec, "raw") == 0)
-        return render_value(out, value, spec && scope->html ? "" : spec ? spec : "");
+    const bool plain = !scope->markup || g_strcmp0(spec, "raw") == 0;
+    if (plain)
+        return render_value(out, value, spec && !scope->markup ? spec : "");
     g_autoptr(GString) words = g_string_new("");
     const bool there = render_value(words, value, spec ? spec : "");
-    render_html_escape(out, words->str, json_is_number(value), spec && *spec == '+');
+    if (scope->markup == MARKUP_ROFF)
+        render_roff_escape(out, words->str);
+    else
+        render_html_escape(out, words->str, json_is_number(value), spec && *spec == '+');
     return there;
 }
 
@@ -411,7 +435,7 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
 {
     GString *text = g_string_new("");
     json_auto_t *facts = facts_of(i, 1);
-    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL, outer->html};
+    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL, outer->markup};
     put(text, piece, &scope);
     return g_string_free(text, FALSE);
 }
@@ -453,7 +477,7 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
         json_auto_t *facts = facts_of(shown, alike[i]);
         const Scope scope = {outer, json_array_get(rows->list, i), facts,
                              i > 0 ? json_array_get(rows->list, i - 1) : NULL,
-                             outer->html};
+                             outer->markup};
         const gsize before = out->len;
         g_string_append(out, shown ? rows->separator : "");
         const gsize start = out->len;
@@ -534,20 +558,25 @@ static bool put(GString *out, Piece piece, const Scope *scope)
     return complete;
 }
 
-static char *render_as(const char *text, const json_t *value, bool html)
+static char *render_as(const char *text, const json_t *value, Markup markup)
 {
     GString *out = g_string_new("");
-    const Scope scope = {NULL, value, NULL, NULL, html};
+    const Scope scope = {NULL, value, NULL, NULL, markup};
     put(out, (Piece){text, text + strlen(text)}, &scope);
     return g_string_free(out, FALSE);
 }
 
 char *render(const char *text, const json_t *value)
 {
-    return render_as(text, value, false);
+    return render_as(text, value, MARKUP_NONE);
 }
 
 char *render_html(const char *text, const json_t *value)
 {
-    return render_as(text, value, true);
+    return render_as(text, value, MARKUP_HTML);
+}
+
+char *render_roff(const char *text, const json_t *value)
+{
+    return render_as(text, value, MARKUP_ROFF);
 }

@@ -32,3 +32,6 @@ char *render(const char *text, const json_t *value);
 /* The same for pages: what stands for members is escaped, except of kind `raw`; a number keeps its
  * unit in the same line, which a + makes small. */
 char *render_html(const char *text, const json_t *value);
+/* The same for manual pages: what stands for members is escaped, except of kind `raw`, so that roff
+ * sees no request, no escape and no hyphen that it may turn into a dash. */
+char *render_roff(const char *text, const json_t *value);

@@ -29,9 +29,7 @@ typedef enum {
 } Fidelity;
 #undef FIDELITY_MEMBER
 
-/* The default first, for an option's help; in the order of the table, for completions; and with
- * their words. */
-#define FIDELITY_HELP                               "stage (default), flow or analytic"
+/* In the order of the table, for completions; and with their words. */
 #define FIDELITY_WORD(name, word, abilities, words) #word " "
 #define FIDELITY_WORDS                              FIDELITY_TABLE(FIDELITY_WORD)
 #define FIDELITY_LINE(name, word, abilities, words) "  " #word ": " words "\n"

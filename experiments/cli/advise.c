@@ -8,28 +8,16 @@
 #include "experiments/cli/command.h"
 
 /* clang-format off */
-#define ADVISE_OPTIONS(X)                                                                \
-    X(LIST, price, "price", 0,                                                           \
-      "Price per GPU and hour, such as h100=2.5,a100=1.5; may be repeated",              \
-      "DEVICE=DOLLARS")                                                                  \
-    X(TEXT, target, "target", 0,                                                         \
-      "Also name the fewest (with prices: cheapest) GPUs whose iteration takes at most " \
-      "TIME", "TIME")                                                                    \
-    X(TEXT, tokens, "tokens-per-day", 0,                                                 \
-      "The same for at least N tokens per day, such as 2e10", "N")                       \
-    X(TEXT, training, "tokens", 0,                                                       \
-      "Also days and dollars to train on N tokens, such as 1T, with failures and "  \
-      "checkpoints", "N")                                                                \
-    X(LIST, power, "power", 0,                                                           \
-      "Power per GPU (default: by its data sheet); may be repeated", "DEVICE=WATTS")     \
-    X(FILE, plot, "plot", 0,                                                             \
-      "Draw time against cost as DIR/advise.png and DIR/advise.svg", "DIR")              \
-    X(TEXT, target_framework, "for", 0,                                                  \
-      "Only plans that this framework runs (kilter export --help lists them)", "TARGET") \
-    X(COUNT, top, "top", 0,                                                              \
-      "Only the N fastest choices, each also with the memory left and the frameworks "   \
-      "that run its plan; 0: all, without these", "N", 0, 1000)                                                 \
-    X(FLAG, all, "all", 'a', "Show every planner's time", NULL)
+#define ADVISE_OPTIONS(X)                \
+    X(LIST, price, "price", 0)           \
+    X(TEXT, target, "target", 0)         \
+    X(TEXT, tokens, "tokens-per-day", 0) \
+    X(TEXT, training, "tokens", 0)       \
+    X(LIST, power, "power", 0)           \
+    X(FILE, plot, "plot", 0)             \
+    X(TEXT, target_framework, "for", 0)  \
+    X(COUNT, top, "top", 0, 0, 1000)     \
+    X(FLAG, all, "all", 'a')
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
 COMMAND_RANGES(AdviseOwn, advise_options, ADVISE_OPTIONS)

@@ -15,17 +15,12 @@
 #include "experiments/figures/figure.h"
 
 /* clang-format off */
-#define CALIBRATE_OPTIONS(X)                                                                                          \
-    X(FILE, output, "output", 'o',                                                                                    \
-      "Write the cluster (YAML); without it the fit is only printed", "FILE")                                                                             \
-    X(TEXT, base, "base", 0,                                                                                          \
-      "Put the fitted costs into a copy of this cluster (default: one machine with one device per rank)", "CLUSTER")  \
-    X(COUNT, ranks, "ranks", 'n',                                                                                     \
-      "Without --base: number of ranks (default: the most that were measured together)", "N", 0, 65536)               \
-    X(TEXT, memory, "memory", 0,                                                                                      \
-      "Without --base: memory per device (default: this machine's memory, divided by the ranks)", "BYTES")            \
-    X(FILE, plot, "plot", 0,                                                                                          \
-      "Draw the residuals: FOLDER/calibration.png and .svg", "FOLDER")
+#define CALIBRATE_OPTIONS(X)                \
+    X(FILE, output, "output", 'o')          \
+    X(TEXT, base, "base", 0)                \
+    X(COUNT, ranks, "ranks", 'n', 0, 65536) \
+    X(TEXT, memory, "memory", 0)            \
+    X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, calibrate_options, CALIBRATE_OPTIONS)
 COMMAND_RANGES(Own, calibrate_options, CALIBRATE_OPTIONS)

@@ -298,22 +298,12 @@ bool cmd_cluster(int argc, char **argv, GError **error)
 {
     g_auto(How) how = {.nodes = 1};
     const GOptionEntry entries[] = {
-        {"nodes", 'n', 0, G_OPTION_ARG_INT, &how.nodes,
-         "Number of such machines (default 1)", "N"},
-        {"nic", 0, 0, G_OPTION_ARG_STRING, &how.nic,
-         "Type of each NIC: ib-hdr, ib-ndr, eth-100, ... (default: with the speed in the "
-         "file)",
-         "NAME"},
-        {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics,
-         "NICs per machine (default: as many as in the file)", "N"},
-        {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu,
-         "Type of the GPUs, a name in data/devices (default: by PCI id, or by the list "
-         "of nvidia-smi -L)",
-         "NAME"},
-        {"name", 0, 0, G_OPTION_ARG_STRING, &how.name,
-         "The cluster's name (default: the file's)", "NAME"},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output,
-         "Write the cluster to this file", "FILE"},
+        {"nodes", 'n', 0, G_OPTION_ARG_INT, &how.nodes, NULL, NULL},
+        {"nic", 0, 0, G_OPTION_ARG_STRING, &how.nic, NULL, NULL},
+        {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics, NULL, NULL},
+        {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu, NULL, NULL},
+        {"name", 0, 0, G_OPTION_ARG_STRING, &how.name, NULL, NULL},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output, NULL, NULL},
         G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
     if (!command_parse(entries, &argc, argv, &options, error))

@@ -10,24 +10,16 @@
 #include "sim/network/collective_run.h"
 
 /* clang-format off */
-#define COLLECTIVE_OPTIONS(X)                                                                                       \
-    X(TEXT, bytes, "bytes", 'b',                                                                                    \
-      "Size of the tensor, such as 100MB; for all_to_all, per rank", "SIZE")                                        \
-    X(TEXT, algorithm, "algorithm", 'a',                                                                            \
-      "ring, tree, double_tree, halving, pairwise, direct, hierarchical or machine_tree (default: the cheapest "    \
-      "by ports, or by the cluster's tuning table)", "NAME")                                                        \
-    X(TEXT, shares, "shares", 0,                                                                                    \
-      "Relative part of the tensor that each rank has, gets or serves, such as 2,1,1 (default: equal)", "A,B,...")  \
-    X(TEXT, root, "root", 0,                                                                                        \
-      "Rank that broadcasts, gets the sum, or is the server (default: 0); for push and pull also all", "RANK")      \
-    X(TEXT, ranks, "ranks", 0,                                                                                      \
-      "The devices of the cluster that are ranks, such as 0,1 or 0-3 (default: all)", "LIST")                       \
-    X(TEXT, skew, "skew", 0,                                                                                        \
-      "Ranks start at random within this time, such as 1ms", "TIME")                                                \
-    X(TEXT, granularity, "granularity", 0,                                                                          \
-      "What a rank is: gpu (default) or machine", "LEVEL")                                                          \
-    X(CHANGED, how)                                                                                                 \
-    X(OWNED, share, GArray *, g_array_unref)   /* double */                                                         \
+#define COLLECTIVE_OPTIONS(X)                               \
+    X(TEXT, bytes, "bytes", 'b')                            \
+    X(TEXT, algorithm, "algorithm", 'a')                    \
+    X(TEXT, shares, "shares", 0)                            \
+    X(TEXT, root, "root", 0)                                \
+    X(TEXT, ranks, "ranks", 0)                              \
+    X(TEXT, skew, "skew", 0)                                \
+    X(TEXT, granularity, "granularity", 0)                  \
+    X(CHANGED, how)                                         \
+    X(OWNED, share, GArray *, g_array_unref)   /* double */ \
     X(OWNED, device, GArray *, g_array_unref)  /* uint32_t */
 /* clang-format on */
 COMMAND_OPTIONS(Own, collective_options, COLLECTIVE_OPTIONS)

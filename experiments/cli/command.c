@@ -187,23 +187,13 @@ bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
     row.entries = own;
     const CommandSyntax *const syntax = &row;
     const GOptionEntry common[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json,
-         "Print the answer as one JSON object", NULL},
-        {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text,
-         "Seed of all random numbers", "N"},
-        {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set,
-         "Set an option of the planner or the simulation (see kilter planners); may be "
-         "repeated",
-         "KEY=VALUE"},
-        {"memory-limit", 0, 0, G_OPTION_ARG_STRING, &options->memory_limit,
-         "Fail if the command needs more memory than this, such as 4GiB", "SIZE"},
-        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print nothing but errors",
-         NULL},
-        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, "Print more", NULL},
-        {"color", 0, 0, G_OPTION_ARG_STRING, &options->color,
-         "Verdicts in colour: auto (default; on a terminal, unless NO_COLOR is set), "
-         "always or never",
-         "WHEN"},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, NULL, NULL},
+        {"seed", 0, 0, G_OPTION_ARG_STRING, &options->seed_text, NULL, NULL},
+        {"set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->set, NULL, NULL},
+        {"memory-limit", 0, 0, G_OPTION_ARG_STRING, &options->memory_limit, NULL, NULL},
+        {"quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, NULL, NULL},
+        {"verbose", 'v', 0, G_OPTION_ARG_NONE, &options->verbose, NULL, NULL},
+        {"color", 0, 0, G_OPTION_ARG_STRING, &options->color, NULL, NULL},
         G_OPTION_ENTRY_NULL};
     g_autofree char *program = g_strdup_printf("kilter %s", syntax->name);
     if (*argc == 2 && strcmp(argv[1], COMMAND_DESCRIBE) == 0)

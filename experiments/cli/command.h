@@ -31,44 +31,44 @@ enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
 
 /* Name (a_b is given as a-b), group, what it does, its arguments, how many at least and at most. */
 /* clang-format off */
-#define COMMAND_TABLE(X) \
-    X(advise, ASK, "say which machines to use, and what mixing gains", "MODEL CLUSTER", 2, 2) \
-    X(plan, ASK, "plan a model on a cluster", "MODEL CLUSTER | PLAN.json", 1, 2) \
-    X(compare, ASK, "show plans side by side, and what differs", "PLAN.json PLAN.json...", 2, COMMAND_COMPARES) \
-    X(sensitivity, ASK, "show how much each number of a cluster matters", "MODEL CLUSTER | PLAN.json", 1, 2) \
-    X(memory, ASK, "show what fills the memory of each device type", "MODEL CLUSTER | PLAN.json", 1, 2) \
-    X(days, ASK, "simulate days of training: failures, checkpoints, spares", "DAYS MODEL CLUSTER | DAYS PLAN.json", 2, 3) \
-    X(models, LIST, "list the built-in models, or describe one", "[MODEL]", 0, 1) \
-    X(clusters, LIST, "list the clusters, or show one", "[NAME|FILE]", 0, 1) \
-    X(cluster, LIST, "make a cluster from a description of a machine", "import FILE", 2, 2) \
-    X(devices, LIST, "list the device types with data sheets, or show one", "[DEVICE]", 0, 1) \
-    X(links, LIST, "list the links inside and between machines", "", 0, 0) \
-    X(planners, LIST, "list the planners and options", "", 0, 0) \
-    X(doctor, LIST, "say what is installed, where data come from, and how fast it is", "", 0, 0) \
-    X(formats, LIST, "list the formats of files, or tell a file's", "[FILE...]", 0, 1000) \
+#define COMMAND_TABLE(X)                                                                                                                          \
+    X(advise, ASK, "say which machines to use, and what mixing gains", "MODEL CLUSTER", 2, 2)                                                     \
+    X(plan, ASK, "plan a model on a cluster", "MODEL CLUSTER | PLAN.json", 1, 2)                                                                  \
+    X(compare, ASK, "show plans side by side, and what differs", "PLAN.json PLAN.json...", 2, COMMAND_COMPARES)                                   \
+    X(sensitivity, ASK, "show how much each number of a cluster matters", "MODEL CLUSTER | PLAN.json", 1, 2)                                      \
+    X(memory, ASK, "show what fills the memory of each device type", "MODEL CLUSTER | PLAN.json", 1, 2)                                           \
+    X(days, ASK, "simulate days of training: failures, checkpoints, spares", "DAYS MODEL CLUSTER | DAYS PLAN.json", 2, 3)                         \
+    X(models, LIST, "list the built-in models, or describe one", "[MODEL]", 0, 1)                                                                 \
+    X(clusters, LIST, "list the clusters, or show one", "[NAME|FILE]", 0, 1)                                                                      \
+    X(cluster, LIST, "make a cluster from a description of a machine", "import FILE", 2, 2)                                                       \
+    X(devices, LIST, "list the device types with data sheets, or show one", "[DEVICE]", 0, 1)                                                     \
+    X(links, LIST, "list the links inside and between machines", "", 0, 0)                                                                        \
+    X(planners, LIST, "list the planners and options", "", 0, 0)                                                                                  \
+    X(doctor, LIST, "say what is installed, where data come from, and how fast it is", "", 0, 0)                                                  \
+    X(formats, LIST, "list the formats of files, or tell a file's", "[FILE...]", 0, 1000)                                                         \
     X(simulate, SIMULATE, "simulate an iteration of a plan", "PLAN.json | MODEL CLUSTER | PLAN.json ... --cluster CLUSTER", 1, COMMAND_SIMULATES) \
-    X(run_trace, SIMULATE, "simulate execution traces and task graphs", "TRACE.0.et CLUSTER | TASKS.json", 1, 2) \
-    X(collective, SIMULATE, "simulate one collective on a network", "KIND CLUSTER", 2, 2) \
-    X(kernel, SIMULATE, "time one kernel on a device", "KIND DEVICE", 2, 2) \
-    X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)", "CASES.json | MODEL CLUSTER", 1, 2) \
-    X(theory, SIMULATE, "print the sharding theory of a model", "MODEL", 1, 1) \
-    X(export, RUN, "write a plan for a framework, or results as CSV", "PLAN.json", 1, 1) \
-    X(verify, RUN, "prove a plan, or the sharding rules, by running", "PLAN.json | MODEL CLUSTER | MODEL", 1, 2) \
-    X(exec, RUN, "run a plan for real, and time it", "PLAN.json | MODEL CLUSTER", 1, 2) \
-    X(profile, MEASURE, "measure ops and collectives on this machine", "MODEL...", 1, 100) \
-    X(import, MEASURE, "read measurements in other formats", "FILE...", 1, 1000) \
-    X(calibrate, MEASURE, "fit a cluster's costs to measured ops and collectives", "FILE...", 1, 1000) \
-    X(fit, MEASURE, "fit a cluster's costs to measured iterations", "TRIALS.csv", 1, 1) \
-    X(validate, MEASURE, "compare predicted with measured times of plans", "FILE.csv | RESULTS.db", 1, 1) \
-    X(sweep, STUDY, "evaluate the grid of an experiment file", "FILE.yaml", 1, 2) \
-    X(merge, STUDY, "join the results of the parts of a sweep", "RESULTS.db PART.db...", 2, 100000) \
-    X(league, STUDY, "rank the planners of an experiment", "EXPERIMENT", 1, 1) \
-    X(table, STUDY, "print stored results as a table", "RESULTS.db", 1, 1) \
-    X(plot, STUDY, "draw stored results as a chart", "RESULTS.db", 1, 1) \
-    X(show, STUDY, "print a stored result", "HASH", 1, 1) \
-    X(rerun, STUDY, "evaluate a stored result again, and compare", "HASH", 1, 1) \
-    X(figure, STUDY, "draw a figure from stored results", "NAME|timeline|all|plan PLAN.json", 1, 2) \
-    X(reproduce, STUDY, "run a published experiment, draw its figure, check its claims", "[NAME|PAPER|all|scorecard[:SET,...]]", 0, 1) \
+    X(run_trace, SIMULATE, "simulate execution traces and task graphs", "TRACE.0.et CLUSTER | TASKS.json", 1, 2)                                  \
+    X(collective, SIMULATE, "simulate one collective on a network", "KIND CLUSTER", 2, 2)                                                         \
+    X(kernel, SIMULATE, "time one kernel on a device", "KIND DEVICE", 2, 2)                                                                       \
+    X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)", "CASES.json | MODEL CLUSTER", 1, 2)                                  \
+    X(theory, SIMULATE, "print the sharding theory of a model", "MODEL", 1, 1)                                                                    \
+    X(export, RUN, "write a plan for a framework, or results as CSV", "PLAN.json", 1, 1)                                                          \
+    X(verify, RUN, "prove a plan, or the sharding rules, by running", "PLAN.json | MODEL CLUSTER | MODEL", 1, 2)                                  \
+    X(exec, RUN, "run a plan for real, and time it", "PLAN.json | MODEL CLUSTER", 1, 2)                                                           \
+    X(profile, MEASURE, "measure ops and collectives on this machine", "MODEL...", 1, 100)                                                        \
+    X(import, MEASURE, "read measurements in other formats", "FILE...", 1, 1000)                                                                  \
+    X(calibrate, MEASURE, "fit a cluster's costs to measured ops and collectives", "FILE...", 1, 1000)                                            \
+    X(fit, MEASURE, "fit a cluster's costs to measured iterations", "TRIALS.csv", 1, 1)                                                           \
+    X(validate, MEASURE, "compare predicted with measured times of plans", "FILE.csv | RESULTS.db", 1, 1)                                         \
+    X(sweep, STUDY, "evaluate the grid of an experiment file", "FILE.yaml", 1, 2)                                                                 \
+    X(merge, STUDY, "join the results of the parts of a sweep", "RESULTS.db PART.db...", 2, 100000)                                               \
+    X(league, STUDY, "rank the planners of an experiment", "EXPERIMENT", 1, 1)                                                                    \
+    X(table, STUDY, "print stored results as a table", "RESULTS.db", 1, 1)                                                                        \
+    X(plot, STUDY, "draw stored results as a chart", "RESULTS.db", 1, 1)                                                                          \
+    X(show, STUDY, "print a stored result", "HASH", 1, 1)                                                                                         \
+    X(rerun, STUDY, "evaluate a stored result again, and compare", "HASH", 1, 1)                                                                  \
+    X(figure, STUDY, "draw a figure from stored results", "NAME|timeline|all|plan PLAN.json", 1, 2)                                               \
+    X(reproduce, STUDY, "run a published experiment, draw its figure, check its claims", "[NAME|PAPER|all|scorecard[:SET,...]]", 0, 1)            \
     X(report, STUDY, "write results or a plan as a page", "RESULTS.db | PLAN.json | NAME|PAPER|all", 1, 1)
 /* clang-format on */
 
@@ -77,18 +77,18 @@ COMMAND_TABLE(X)
 #undef X
 
 /* The environment variables that count, and what for. */
-#define COMMAND_ENVIRONMENT(X)                                                           \
-    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/, "   \
-      "schedulers/ and plots/ names are looked up first; scripts in plots/ are programs: trust the "  \
-      "folders")                                                                          \
-    X("XDG_CONFIG_HOME", "the folder kilter/ in it comes next; default ~/.config")        \
-    X("KILTER_MEASURED", "the measured data that kilter reproduce scorecard reads")       \
-    X("KILTER_SHARED_FILES", "1: databases lie on a network's file system")               \
-    X("KILTER_LEASE_S", "seconds after which a process that does not answer is given up") \
-    X("KILTER_LIBRARY", "libkilter.so for the Python module")                             \
-    X("HF_HUB_CACHE", "the cache of Hugging Face's hub, for hf:OWNER/NAME")               \
-    X("HF_HOME", "its parent")                                                            \
-    X("NO_COLOR", "no colours on a terminal")                                             \
+#define COMMAND_ENVIRONMENT(X)                                                                       \
+    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/, "              \
+      "schedulers/ and plots/ names are looked up first; scripts in plots/ are programs: trust the " \
+      "folders")                                                                                     \
+    X("XDG_CONFIG_HOME", "the folder kilter/ in it comes next; default ~/.config")                   \
+    X("KILTER_MEASURED", "the measured data that kilter reproduce scorecard reads")                  \
+    X("KILTER_SHARED_FILES", "1: databases lie on a network's file system")                          \
+    X("KILTER_LEASE_S", "seconds after which a process that does not answer is given up")            \
+    X("KILTER_LIBRARY", "libkilter.so for the Python module")                                        \
+    X("HF_HUB_CACHE", "the cache of Hugging Face's hub, for hf:OWNER/NAME")                          \
+    X("HF_HOME", "its parent")                                                                       \
+    X("NO_COLOR", "no colours on a terminal")                                                        \
     X("COLUMNS", "the width of a terminal that does not say")
 
 /* A row of the table. */
@@ -111,14 +111,10 @@ typedef struct {
 
 /* Entries of a command that plans: pins from files and one by one; those from files come first. */
 /* clang-format off */
-#define COMMAND_PIN_ENTRIES(options)                                                \
-    {"pin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(options)->pin,                       \
-     "Pin a tensor's form, such as 'decoder.weight=gather(0)'; may be repeated "    \
-     "(see docs/formats.md)", "PIN"},                                               \
-    {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins,                   \
-     "Read pins from a file, one per line", "FILE"},                                  \
-    {"strategy", 0, 0, G_OPTION_ARG_FILENAME, &(options)->strategy,                 \
-     "Read a strategy (YAML; kilter planners lists its keys)", "FILE"}
+#define COMMAND_PIN_ENTRIES(options)                                           \
+    {"pin", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(options)->pin, NULL, NULL},     \
+    {"pins", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &(options)->pins, NULL, NULL}, \
+    {"strategy", 0, 0, G_OPTION_ARG_FILENAME, &(options)->strategy, NULL, NULL}
 /* clang-format on */
 
 void command_options_clear(CommandOptions *options);
@@ -126,16 +122,17 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
 
 /* A command's own options as a table, with one row per option:
  *
- *     #define TABLE_OPTIONS(X)                                                     \
- *         X(TEXT, rows, "rows", 0, "Columns whose values become rows", "NAMES")    \
- *         X(COUNT, threads, "jobs", 'j', "Threads", "N", 0, G_MAXINT)
+ *     #define TABLE_OPTIONS(X)     \
+ *         X(TEXT, rows, "rows", 0) \
+ *         X(COUNT, threads, "jobs", 'j', 0, G_MAXINT)
  *
  * from which follow the members of a struct, what clears it, the entries for help and parser (of a
  * struct `own`), and the checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG
  * (gboolean), COUNT (int, with its least and most), HIDDEN_TEXT and HIDDEN_FLAG (not in the help);
  * PLANNING, SLOWDOWN and CHANGES, which stand for several options of a CommandPlanning (CHANGED:
  * those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED
- * (with what frees it), which are no options. */
+ * (with what frees it), which are no options. Help, and what stands for a value, are data:
+ * data/commands/NAME.txt and options.txt (experiments/cli/describe.h). */
 /* clang-format off */
 #define COMMAND_MEMBER(kind, ...)                 COMMAND_MEMBER_##kind(__VA_ARGS__)
 #define COMMAND_MEMBER_TEXT(member, ...)          char *member;
@@ -166,14 +163,14 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
 #define COMMAND_CLEAR_VALUE(...)
 #define COMMAND_CLEAR_OWNED(member, type, clear)  g_clear_pointer(&own->member, clear);
 #define COMMAND_ENTRY(kind, ...)                  COMMAND_ENTRY_##kind(__VA_ARGS__)
-#define COMMAND_ENTRY_OF(arg, flags, member, name, letter, help, value) \
-    {name, letter, flags, G_OPTION_ARG_##arg, &own.member, help, value},
+#define COMMAND_ENTRY_OF(arg, flags, member, name, letter) \
+    {name, letter, flags, G_OPTION_ARG_##arg, &own.member, NULL, NULL},
 #define COMMAND_ENTRY_TEXT(...)                   COMMAND_ENTRY_OF(STRING, 0, __VA_ARGS__)
 #define COMMAND_ENTRY_FILE(...)                   COMMAND_ENTRY_OF(FILENAME, 0, __VA_ARGS__)
 #define COMMAND_ENTRY_LIST(...)                   COMMAND_ENTRY_OF(STRING_ARRAY, 0, __VA_ARGS__)
 #define COMMAND_ENTRY_FLAG(...)                   COMMAND_ENTRY_OF(NONE, 0, __VA_ARGS__)
-#define COMMAND_ENTRY_COUNT(member, name, letter, help, value, least, most) \
-    COMMAND_ENTRY_OF(INT, 0, member, name, letter, help, value)
+#define COMMAND_ENTRY_COUNT(member, name, letter, least, most) \
+    COMMAND_ENTRY_OF(INT, 0, member, name, letter)
 #define COMMAND_ENTRY_HIDDEN_TEXT(...)            COMMAND_ENTRY_OF(STRING, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
 #define COMMAND_ENTRY_HIDDEN_FLAG(...)            COMMAND_ENTRY_OF(NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
 #define COMMAND_ENTRY_PLANNING(member)            COMMAND_PLANNING_ENTRIES(own.member),
@@ -187,7 +184,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
 #define COMMAND_RANGE_FILE(...)
 #define COMMAND_RANGE_LIST(...)
 #define COMMAND_RANGE_FLAG(...)
-#define COMMAND_RANGE_COUNT(member, name, letter, help, value, least, most) \
+#define COMMAND_RANGE_COUNT(member, name, letter, least, most) \
     &&command_check_range("--" name, own->member, least, most, error)
 #define COMMAND_RANGE_PLANNING(member)
 #define COMMAND_RANGE_SLOWDOWN(member)
@@ -210,7 +207,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
         return true TABLE(COMMAND_RANGE);                            \
     }
 
-/* A command as it is parsed. Its summary and examples are data: data/commands/NAME.txt. */
+/* A command as it is parsed. Its summary, help of options and examples are data:
+ * data/commands/NAME.txt. */
 typedef struct {
     const char *name, *arguments;
     int least, most;
@@ -262,29 +260,16 @@ void command_planning_clear(CommandPlanning *how);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
 
 /* clang-format off */
-#define COMMAND_PLANNING_ENTRIES(how)                                               \
-    {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner,                        \
-     "Planner for MODEL (default: auto for plan, else hap; see kilter planners)", "NAME"}, \
-    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity,                  \
-     "What a device is: machine, or gpu (default machine; gpu for planners that "   \
-     "place single GPUs)",                                                          \
-     "LEVEL"}
-#define COMMAND_SLOWDOWN_ENTRY(how)                                                 \
-    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown,                  \
-     "Slow a device's computation down by a factor, as in kilter exec; may be "     \
-     "repeated", "RANK=FACTOR"}
-#define COMMAND_CHANGE_ENTRIES(how)                                                 \
-    {"only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ONLY],           \
-     "Keep only the machines of these names or device types: h100,a100", "NAMES"}, \
-    {"without", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_WITHOUT],     \
-     "Leave these machines out", "NAMES"},                                          \
-    {"add", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ADD],             \
-     "Add a machine like those of its device type, else by its data sheet with its " \
-     "fastest links and the cluster's network: 'h100 x 8'",                         \
-     "DEVICE x GPUS"},                                                              \
-    {"scale", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_SCALE],         \
-     "Scale network, latency, inner, DEVICE.rate, DEVICE.bandwidth or "             \
-     "DEVICE.memory: network=2; may be repeated", "WHAT=FACTOR"}
+#define COMMAND_PLANNING_ENTRIES(how)                                     \
+    {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner, NULL, NULL}, \
+    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity, NULL, NULL}
+#define COMMAND_SLOWDOWN_ENTRY(how) \
+    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown, NULL, NULL}
+#define COMMAND_CHANGE_ENTRIES(how)                                                          \
+    {"only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ONLY], NULL, NULL},       \
+    {"without", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_WITHOUT], NULL, NULL}, \
+    {"add", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_ADD], NULL, NULL},         \
+    {"scale", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).change[CHANGE_SCALE], NULL, NULL}
 /* clang-format on */
 
 /* Sets the option `for` from --for TARGET (NULL: nothing to do), as --set for=TARGET does. */

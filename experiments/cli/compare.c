@@ -120,9 +120,9 @@ bool cmd_compare(int argc, char **argv, GError **error)
 {
     g_autofree char *fidelity = NULL;
     g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {{"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
-                                     "Fidelity for all plans: " FIDELITY_HELP, "NAME"},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
+        G_OPTION_ENTRY_NULL};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     const CommandPlanning how = {0};

@@ -7,15 +7,13 @@
 #include "experiments/cli/campaign.h"
 
 /* clang-format off */
-#define DAYS_OPTIONS(X)                                                                       \
-    X(CAMPAIGN, campaign)                                                                     \
-    X(FILE, plot, "plot", 0,                                                                  \
-      "Draw goodput by the time between checkpoints into this folder", "DIR")                 \
-    X(TEXT, fidelity, "fidelity", 'f',                                                        \
-      "Fidelity of the iteration: " FIDELITY_HELP, "NAME")                 \
-    X(COUNT, jobs, "jobs", 'j', "Threads for the runs (default all cores)", "N", 0, G_MAXINT) \
-    X(PLANNING, how)                                                                          \
-    X(SLOWDOWN, how)                                                                          \
+#define DAYS_OPTIONS(X)                      \
+    X(CAMPAIGN, campaign)                    \
+    X(FILE, plot, "plot", 0)                 \
+    X(TEXT, fidelity, "fidelity", 'f')       \
+    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT) \
+    X(PLANNING, how)                         \
+    X(SLOWDOWN, how)                         \
     X(CHANGES, how)
 /* clang-format on */
 COMMAND_OPTIONS(Own, days_own, DAYS_OPTIONS)

@@ -11,7 +11,50 @@
 
 G_DEFINE_QUARK(command - description - quark, command_description)
 
-static void add_options(json_t *list, const GOptionEntry *entry)
+/* The lines of a file of data/commands below a title, up to the next empty line; "" without it. The
+ * text ends before the title. */
+static const char *lines_below(char *text, const char *title)
+{
+    char *at = strstr(text, title);
+    if (!at)
+        return "";
+    *at = '\0';
+    at += strlen(title);
+    char *end = strstr(at, "\n\n");
+    if (end)
+        *end = '\0';
+    return at;
+}
+
+/* The content of commands/NAME.txt, or what is wrong with the file. Caller frees. */
+static char *command_file(const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *relative = g_strdup_printf("commands/%s.txt", name);
+    g_autofree char *file = path_bundled(relative, &error);
+    char *text = file ? text_read(file, &error) : NULL;
+    return text ? text : g_strdup(error->message);
+}
+
+/* Sets the option's help, and what stands for its value, from the line "  --NAME=VALUE  HELP" or
+ * "  --NAME  HELP"; false if there is none. */
+static bool set_words(json_t *option, const char *name, const char *lines)
+{
+    g_autofree char *pattern = g_strdup_printf("^  --%s(?:=(.*?))?  (.*)$", name);
+    g_autoptr(GRegex) line = g_regex_new(pattern, G_REGEX_MULTILINE, 0, NULL);
+    g_autoptr(GMatchInfo) found = NULL;
+    if (!g_regex_match(line, lines, 0, &found))
+        return false;
+    g_autofree char *value = g_match_info_fetch(found, 1);
+    g_autofree char *help = g_match_info_fetch(found, 2);
+    json_object_set_new(option, "help", json_string(help));
+    if (*value)
+        json_object_set_new(option, "argument", json_string(value));
+    return true;
+}
+
+static void add_options(json_t *list, const GOptionEntry *entry, const char *own,
+                        const char *shared)
 {
     for (; entry && entry->long_name; entry++) {
         const char letter[] = {entry->short_name, '\0'};
@@ -20,43 +63,41 @@ static void add_options(json_t *list, const GOptionEntry *entry)
         if (entry->flags & G_OPTION_FLAG_HIDDEN)
             continue;
         json_t *option = json_pack("{s:s, s:s, s:b}", "name", entry->long_name, "help",
-                                   entry->description, "file", (int)file);
+                                   "", "file", (int)file);
         if (entry->short_name)
             json_object_set_new(option, "letter", json_string(letter));
         if (entry->arg != G_OPTION_ARG_NONE)
-            json_object_set_new(
-                option, "argument",
-                json_string(entry->arg_description ? entry->arg_description : "VALUE"));
+            json_object_set_new(option, "argument", json_string("VALUE"));
+        if (!set_words(option, entry->long_name, own))
+            set_words(option, entry->long_name, shared);
         json_array_append_new(list, option);
     }
 }
 
-void command_text(const CommandSyntax *syntax, char **summary, char **example)
+json_t *command_about(const CommandSyntax *syntax, const GOptionEntry *common,
+                      size_t *n_own)
 {
-    static const char EXAMPLE[] = "\n\nExample:\n";
-    g_autoptr(GError) error = NULL;
-    g_autofree char *name = g_strdup_printf("commands/%s.txt", syntax->name);
-    g_autofree char *file = path_bundled(name, &error);
-    g_autofree char *text = file ? text_read(file, &error) : NULL;
-    char *at = text ? strstr(text, EXAMPLE) : NULL;
-    if (at)
-        *at = '\0';
-    *summary = g_strjoin("\n\n", text ? text : error->message, syntax->tables, NULL);
-    *example = g_strstrip(g_strdup(at ? at + strlen(EXAMPLE) : ""));
+    g_autofree char *text = command_file(syntax->name);
+    g_autofree char *others = command_file("options");
+    g_autofree char *example = g_strdup(lines_below(text, "\n\nExample:\n"));
+    const char *own = lines_below(text, "\n\nOptions:\n"),
+               *shared = lines_below(others, "\n\nOptions:\n");
+    g_autofree char *summary = g_strjoin("\n\n", text, syntax->tables, NULL);
+    json_t *options = json_array();
+    add_options(options, syntax->entries, own, shared);
+    *n_own = json_array_size(options);
+    add_options(options, common, own, shared);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name, "arguments",
+                     syntax->arguments, "summary", summary, "example",
+                     g_strstrip(example), "options", options);
 }
 
 bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
                       GError **error)
 {
-    g_autofree char *summary = NULL, *example = NULL;
-    command_text(syntax, &summary, &example);
-    json_t *options = json_array();
-    add_options(options, syntax->entries);
-    add_options(options, common);
-    json_auto_t *object = json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", syntax->name,
-                                    "arguments", syntax->arguments, "summary", summary,
-                                    "example", example, "options", options);
-    char *text = json_dumps(object, JSON_INDENT(2));
+    size_t n_own;
+    json_auto_t *about = command_about(syntax, common, &n_own);
+    char *text = json_dumps(about, JSON_INDENT(2));
     g_set_error_literal(error, COMMAND_DESCRIPTION, 0, text);
     free(text);
     return false;

@@ -6,18 +6,20 @@
 
 #define COMMAND_DESCRIBE "--describe"
 
-/* The text of a command's help: the summary with its tables, and the lines of its examples, the
- * first without indentation. Where the file is missing, the summary says so. Caller frees both. */
-void command_text(const CommandSyntax *syntax, char **summary, char **example);
+/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}: the command's
+ * own options, *n_own of them, and then `common`, which every command has; the caller gets a
+ * reference. Texts are those of data/commands/NAME.txt; what it does not say of an option is said by
+ * data/commands/options.txt. Where the file is missing, the summary says so. */
+json_t *command_about(const CommandSyntax *syntax, const GOptionEntry *common,
+                      size_t *n_own);
 
 /* The domain of the "error" whose message is a description. */
 #define COMMAND_DESCRIPTION (command_description_quark())
 GQuark command_description_quark(void);
 
-/* Sets that error; returns false. common: the entries that every command has. */
+/* Sets that error; returns false. */
 bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
                       GError **error);
 
-/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}; the
- * caller gets a reference. */
+/* The description of a command by its name. */
 json_t *command_description(const char *name, CommandRun run);

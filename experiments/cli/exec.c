@@ -247,24 +247,21 @@ static bool exec_report_store(const ExecReport *report, const char *file,
 #define COMMAND_MEMBER_RANK_SLOWDOWN(member)
 #define COMMAND_CLEAR_RANK_SLOWDOWN(member)
 #define COMMAND_ENTRY_RANK_SLOWDOWN(member)                                                      \
-    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.member.how.slowdown,                      \
-     "Slow a rank's computation down by a factor; may be repeated", "RANK=FACTOR"},
-#define EXEC_OPTIONS(X)                                                                                           \
-    X(TEXT, backend, "backend", 'b', "Backend: mpi (default), cuda or reference", "NAME")                         \
-    X(COUNT, ranks, "ranks", 'n',                                                                                 \
-      "Number of ranks; must equal the number of the plan's devices (default)", "N", 0, G_MAXINT)                 \
-    X(TEXT, dtype, "dtype", 0,                                                                                    \
-      "float32 (default of mpi and cuda) or float64; cuda runs models in half precision in fp16 or bf16", "TYPE") \
-    X(TIMING, timing, "iterations", "600")                                                                        \
-    X(RANK_SLOWDOWN, source)                                                                                      \
-    X(FLAG, shrink, "shrink", 0, "Run the small model that kilter verify uses", NULL)                             \
-    X(FLAG, check, "check", 0, "Verify the plan on these ranks first", NULL)                                      \
-    X(FILE, db, "db", 0, "Add the measurement and the prediction to this database", "FILE")                       \
-    X(HIDDEN_TEXT, command, "asked", 0, "The command line that started these ranks", "LINE")                      \
-    X(HIDDEN_FLAG, handed, "handed", 0, "Remove the plan file once all ranks have read it", NULL)                 \
-    X(PLAN_SOURCE, source)                                                                                        \
-    X(VALUE, chosen, bool) /* --dtype was given */                                                                \
-    X(VALUE, half, ExecNumbers) /* how tensors in half precision are stored */                                    \
+    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.member.how.slowdown, NULL, NULL},
+#define EXEC_OPTIONS(X)                                                                        \
+    X(TEXT, backend, "backend", 'b')                                                           \
+    X(COUNT, ranks, "ranks", 'n', 0, G_MAXINT)                                                 \
+    X(TEXT, dtype, "dtype", 0)                                                                 \
+    X(TIMING, timing)                                                                          \
+    X(RANK_SLOWDOWN, source)                                                                   \
+    X(FLAG, shrink, "shrink", 0)                                                               \
+    X(FLAG, check, "check", 0)                                                                 \
+    X(FILE, db, "db", 0)                                                                       \
+    X(HIDDEN_TEXT, command, "asked", 0) /* the command line that started these ranks */        \
+    X(HIDDEN_FLAG, handed, "handed", 0) /* remove the plan file once all ranks have read it */ \
+    X(PLAN_SOURCE, source)                                                                     \
+    X(VALUE, chosen, bool) /* --dtype was given */                                             \
+    X(VALUE, half, ExecNumbers) /* how tensors in half precision are stored */                 \
     X(VALUE, file, const char *) /* of the plan */
 /* clang-format on */
 COMMAND_OPTIONS(Own, exec_own, EXEC_OPTIONS)

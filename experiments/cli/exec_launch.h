@@ -20,19 +20,15 @@ typedef struct {
     int warm_up, repeats, timeout_s;
 } ExecTiming;
 
-/* The options that set this struct, which holds the defaults; `runs`: the word for what is counted,
- * `s`: the default timeout as text. */
+/* The options that set this struct, which holds the defaults. */
 /* clang-format off */
-#define EXEC_TIMING_ENTRIES(timing, runs, s)                                                \
-    {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up,                                  \
-     "Untimed " runs " at the start (default 2)", "N"},                                     \
-    {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats,                                  \
-     "Timed " runs " (default 10)", "N"},                                                    \
-    {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s,                                \
-     "Give up after S seconds (default " s ")", "S"}
-#define COMMAND_MEMBER_TIMING(member, runs, s) ExecTiming member;
+#define EXEC_TIMING_ENTRIES(timing)                                        \
+    {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up, NULL, NULL}, \
+    {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats, NULL, NULL}, \
+    {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s, NULL, NULL}
+#define COMMAND_MEMBER_TIMING(member) ExecTiming member;
 #define COMMAND_CLEAR_TIMING(...)
-#define COMMAND_ENTRY_TIMING(member, runs, s) EXEC_TIMING_ENTRIES(own.member, runs, s),
+#define COMMAND_ENTRY_TIMING(member) EXEC_TIMING_ENTRIES(own.member),
 #define COMMAND_RANGE_TIMING(...)
 /* clang-format on */
 

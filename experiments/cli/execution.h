@@ -16,15 +16,10 @@ typedef struct {
 void command_execution_clear(CommandExecution *to);
 
 /* clang-format off */
-#define COMMAND_EXECUTION_ENTRIES(to)                                                       \
-    {"chakra", 0, 0, G_OPTION_ARG_FILENAME, &(to).chakra,                                   \
-     "Write Chakra execution traces: PREFIX.0.et, PREFIX.1.et, ..., and "                   \
-     "PREFIX.groups.json", "PREFIX"},                                                       \
-    {"messages", 0, 0, G_OPTION_ARG_NONE, &(to).messages,                                   \
-     "With --chakra, write collectives as the sends and receives of their algorithm, "      \
-     "which is exact where shares are uneven", NULL},                                       \
-    {"goal", 0, 0, G_OPTION_ARG_FILENAME, &(to).goal,                                       \
-     "Write the sends, receives and calculations of all ranks in GOAL", "FILE"}
+#define COMMAND_EXECUTION_ENTRIES(to)                                  \
+    {"chakra", 0, 0, G_OPTION_ARG_FILENAME, &(to).chakra, NULL, NULL}, \
+    {"messages", 0, 0, G_OPTION_ARG_NONE, &(to).messages, NULL, NULL}, \
+    {"goal", 0, 0, G_OPTION_ARG_FILENAME, &(to).goal, NULL, NULL}
 #define COMMAND_MEMBER_EXECUTION(member) CommandExecution member;
 #define COMMAND_CLEAR_EXECUTION(member) command_execution_clear(&own->member);
 #define COMMAND_ENTRY_EXECUTION(member) COMMAND_EXECUTION_ENTRIES(own.member),

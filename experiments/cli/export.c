@@ -7,15 +7,11 @@
 #include "experiments/cli/table.h"
 
 /* clang-format off */
-#define EXPORT_OPTIONS(X)                                                                              \
-    X(TEXT, target, "to", 0, "Framework", "TARGET")                                                    \
-    X(FLAG, csv, "csv", 0,                                                                             \
-      "Old form of kilter table RESULTS.db --all --csv", NULL)                    \
-    X(TEXT, experiment, "experiment", 0,                                                               \
-      "For a database of results: only those of this experiment; of its file: only those that it "     \
-      "asks for now", "NAME|FILE.yaml")                                                                \
-    X(FILE, output, "output", 'o',                                                                     \
-      "Write to this file, and further files beside it (default: stdout)", "FILE")
+#define EXPORT_OPTIONS(X)                \
+    X(TEXT, target, "to", 0)             \
+    X(FLAG, csv, "csv", 0)               \
+    X(TEXT, experiment, "experiment", 0) \
+    X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, export_options, EXPORT_OPTIONS)
 

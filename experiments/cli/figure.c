@@ -12,15 +12,11 @@
 #include "experiments/sweep/experiment.h"
 
 /* clang-format off */
-#define FIGURE_OPTIONS(X)                                       \
-    X(FILE, database, "db", 0,                                  \
-      "Database of the results (default out/NAME.db)", "FILE")  \
-    X(FILE, folder, "output", 'o',                              \
-      "Folder for the pictures (default out), or one file", "DIR|FILE.pdf")           \
-    X(FLAG, bare, "bare", 0,                                    \
-      "Without the strip of the paper's claims below the picture", NULL)               \
-    X(FILE, trace, "trace", 't',                                \
-      "Trace for the figure timeline", "FILE")
+#define FIGURE_OPTIONS(X)          \
+    X(FILE, database, "db", 0)     \
+    X(FILE, folder, "output", 'o') \
+    X(FLAG, bare, "bare", 0)       \
+    X(FILE, trace, "trace", 't')
 /* clang-format on */
 COMMAND_OPTIONS(Own, figure_options, FIGURE_OPTIONS)
 

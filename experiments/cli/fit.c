@@ -15,15 +15,11 @@
 enum { MOST_SUGGESTED = 1000 };
 
 /* clang-format off */
-#define FIT_OPTIONS(X)                                                                    \
-    X(TEXT, cluster, "cluster", 0,                                                        \
-      "The cluster that the iterations ran on: a name or a file", "CLUSTER")              \
-    X(FILE, output, "output", 'o',                                                        \
-      "Write the fitted cluster (YAML)", "FILE")                                          \
-    X(COUNT, suggest, "suggest", 0,                                                       \
-      "Also suggest the N trials that would tell the most next", "N", 0, MOST_SUGGESTED)  \
-    X(COUNT, jobs, "jobs", 'j',                                                           \
-      "Threads (default: one per core)", "N", 0, G_MAXINT)
+#define FIT_OPTIONS(X)                                 \
+    X(TEXT, cluster, "cluster", 0)                     \
+    X(FILE, output, "output", 'o')                     \
+    X(COUNT, suggest, "suggest", 0, 0, MOST_SUGGESTED) \
+    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)
 /* clang-format on */
 COMMAND_OPTIONS(Own, fit_options, FIT_OPTIONS)
 COMMAND_RANGES(Own, fit_options, FIT_OPTIONS)

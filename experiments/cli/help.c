@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "experiments/cli/screen.h"
+#include "experiments/render.h"
 
 enum { WIDEST = 100, PLAIN = 80 };
 
@@ -17,16 +19,12 @@ static uint32_t help_width(void)
 /* --- a command --- */
 
 /* "  -p, --planner=NAME", the explanation behind it, or below where the name is long. */
-static void help_option(const GOptionEntry *entry, uint32_t width)
+static void help_option(const json_t *option, uint32_t width)
 {
     enum { COLUMN = 28 };
-    g_autofree char *letter =
-        entry->short_name ? g_strdup_printf("-%c, ", entry->short_name) : g_strdup("");
-    const bool valued = entry->arg != G_OPTION_ARG_NONE;
-    const char *value = entry->arg_description ? entry->arg_description : "VALUE";
-    g_autofree char *name = g_strdup_printf("  %s--%s%s%s", letter, entry->long_name,
-                                            valued ? "=" : "", valued ? value : "");
-    g_autofree char *text = g_strdup_printf("%*s%s", COLUMN, "", entry->description);
+    g_autofree char *name = render("  [-{letter}, ]--{name}[\\={argument}]", option);
+    g_autofree char *text =
+        g_strdup_printf("%*s%s", COLUMN, "", json_word(option, "help"));
     g_autofree char *folded = screen_paragraph(text, width, COLUMN, G_MAXUINT32);
     const bool fits = g_utf8_strlen(name, -1) + 2 <= COLUMN;
     if (fits)
@@ -36,25 +34,20 @@ static void help_option(const GOptionEntry *entry, uint32_t width)
         printf("%s\n%s\n", name, folded);
 }
 
-static void help_options(const GOptionEntry *entry, uint32_t width)
-{
-    for (; entry && entry->long_name; entry++)
-        if (!(entry->flags & G_OPTION_FLAG_HIDDEN))
-            help_option(entry, width);
-}
-
 void help_print(const CommandSyntax *syntax, const GOptionEntry *common)
 {
     const uint32_t width = help_width();
-    g_autofree char *text = NULL, *examples = NULL;
-    command_text(syntax, &text, &examples);
-    g_autofree char *summary = screen_refill(text, width);
+    size_t n_own, i;
+    json_auto_t *about = command_about(syntax, common, &n_own);
+    g_autofree char *summary = screen_refill(json_word(about, "summary"), width);
+    json_t *option;
     printf("Usage:\n  kilter %s [OPTION\u2026]%s%s\n\n%s\nOptions:\n", syntax->name,
            *syntax->arguments ? " " : "", syntax->arguments, summary);
-    help_options(syntax->entries, width);
-    fputs("\nOptions of all commands:\n", stdout);
-    help_options(common, width);
-    g_autofree char *example = g_strconcat("  ", examples, "\n", NULL);
+    json_array_foreach (json_object_get(about, "options"), i, option) {
+        fputs(i == n_own ? "\nOptions of all commands:\n" : "", stdout);
+        help_option(option, width);
+    }
+    g_autofree char *example = g_strconcat("  ", json_word(about, "example"), "\n", NULL);
     fputs("\nExample:\n", stdout);
     screen_put(example, stdout);
 }

@@ -132,10 +132,9 @@ static bool import_run(int argc, char **argv, const char *output,
 bool cmd_import(int argc, char **argv, GError **error)
 {
     g_autofree char *output = NULL;
-    const GOptionEntry entries[] = {{"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-                                     "Write the measurements (CSV) for kilter calibrate",
-                                     "FILE"},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, NULL, NULL},
+        G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;

@@ -10,37 +10,37 @@
 #include "sim/cost/kernel.h"
 
 /* clang-format off */
-#define KERNEL_OPTIONS(X)                                                                                                          \
-    X(TEXT, m, "m", 0, "matmul: rows of the output, such as samples x positions", "N")                                             \
-    X(TEXT, n, "n", 0, "matmul: columns of the output", "N")                                                                       \
-    X(TEXT, k, "k", 0, "matmul: length of the sum", "N")                                                                           \
-    X(TEXT, batch, "batch", 0, "matmul, attention: how many in one launch (default 1); conv: samples", "N")                        \
-    X(TEXT, queries, "queries", 0, "attention: length of the sequence", "N")                                                       \
-    X(TEXT, keys, "keys", 0, "attention: keys, if not as many as queries", "N")                                                    \
-    X(TEXT, heads, "heads", 0, "attention: heads", "N")                                                                            \
-    X(TEXT, kv_heads, "kv-heads", 0, "attention: heads of keys and values (default --heads)", "N")                                 \
-    X(TEXT, head, "head", 0, "attention: width of a head (default 128)", "N")                                                      \
-    X(TEXT, window, "window", 0, "attention: keys that a query sees at most (default all)", "N")                                   \
-    X(TEXT, elements, "elements", 0, "elementwise: elements of a tensor", "N")                                                     \
-    X(TEXT, read, "read", 0, "elementwise: tensors that are read (default 1)", "N")                                                \
-    X(TEXT, written, "written", 0, "elementwise: tensors that are written (default 1)", "N")                                       \
-    X(TEXT, rows, "rows", 0, "softmax, norm: rows", "N")                                                                           \
-    X(TEXT, width, "width", 0, "softmax, norm: elements of a row; conv: width of the output's image", "N")                         \
-    X(TEXT, height, "height", 0, "conv: height of the output's image", "N")                                                        \
-    X(TEXT, in, "in", 0, "conv: channels in", "N")                                                                                 \
-    X(TEXT, out, "out", 0, "conv: channels out", "N")                                                                              \
-    X(TEXT, filter, "filter", 0, "conv: side of the filter (default 3)", "N")                                                      \
-    X(TEXT, stride, "stride", 0, "conv: stride (default 1)", "N")                                                                  \
-    X(TEXT, groups, "groups", 0, "conv: groups (default 1)", "N")                                                                  \
-    X(TEXT, tokens, "tokens", 0, "experts: tokens before routing", "N")                                                            \
-    X(TEXT, experts, "experts", 0, "experts: experts of the device", "N")                                                          \
-    X(TEXT, top_k, "top-k", 0, "experts: experts of a token (default 1)", "N")                                                     \
-    X(TEXT, hidden, "hidden", 0, "experts: width of a token", "N")                                                                 \
-    X(TEXT, inner, "inner", 0, "experts: width of an expert", "N")                                                                 \
-    X(TEXT, format, "format", 0, "fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4 (default bf16, else fp16, else fp32)", "NAME")       \
-    X(FLAG, causal, "causal", 0, "attention: queries see no later keys", NULL)                                                     \
-    X(FLAG, backward, "backward", 0, "attention, softmax, norm: the gradients instead of the forward", NULL)                       \
-    X(FILE, plot, "plot", 0, "Draw the roofline into this folder; one extent is a range, such as --m 64:8192", "DIR")
+#define KERNEL_OPTIONS(X)            \
+    X(TEXT, m, "m", 0)               \
+    X(TEXT, n, "n", 0)               \
+    X(TEXT, k, "k", 0)               \
+    X(TEXT, batch, "batch", 0)       \
+    X(TEXT, queries, "queries", 0)   \
+    X(TEXT, keys, "keys", 0)         \
+    X(TEXT, heads, "heads", 0)       \
+    X(TEXT, kv_heads, "kv-heads", 0) \
+    X(TEXT, head, "head", 0)         \
+    X(TEXT, window, "window", 0)     \
+    X(TEXT, elements, "elements", 0) \
+    X(TEXT, read, "read", 0)         \
+    X(TEXT, written, "written", 0)   \
+    X(TEXT, rows, "rows", 0)         \
+    X(TEXT, width, "width", 0)       \
+    X(TEXT, height, "height", 0)     \
+    X(TEXT, in, "in", 0)             \
+    X(TEXT, out, "out", 0)           \
+    X(TEXT, filter, "filter", 0)     \
+    X(TEXT, stride, "stride", 0)     \
+    X(TEXT, groups, "groups", 0)     \
+    X(TEXT, tokens, "tokens", 0)     \
+    X(TEXT, experts, "experts", 0)   \
+    X(TEXT, top_k, "top-k", 0)       \
+    X(TEXT, hidden, "hidden", 0)     \
+    X(TEXT, inner, "inner", 0)       \
+    X(TEXT, format, "format", 0)     \
+    X(FLAG, causal, "causal", 0)     \
+    X(FLAG, backward, "backward", 0) \
+    X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(KernelOptions, kernel_options, KERNEL_OPTIONS)
 

@@ -10,11 +10,9 @@
 #include "experiments/sweep/league.h"
 
 /* clang-format off */
-#define LEAGUE_OPTIONS(X)                                            \
-    X(FILE, database, "db", 0,                                       \
-      "Database of the results (default out/NAME.db)", "FILE")       \
-    X(FILE, folder, "plot", 0,                                       \
-      "Draw the table as DIR/league.png and DIR/league.svg", "DIR")
+#define LEAGUE_OPTIONS(X)      \
+    X(FILE, database, "db", 0) \
+    X(FILE, folder, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, league_options, LEAGUE_OPTIONS)
 

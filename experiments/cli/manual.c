@@ -12,8 +12,10 @@
 #include "data/base/output.h"
 #include "data/base/version.h"
 #include "data/plan/fidelity.h"
+#include "experiments/answers.h"
 #include "experiments/cli/describe.h"
 #include "experiments/cli/screen.h"
+#include "experiments/render.h"
 
 /* --- completion scripts --- */
 
@@ -23,16 +25,16 @@
 
 /* The values of an option: words, or the command whose lines begin with them; NULL: files. */
 typedef struct {
-    const char *option, *words, *list;
+    const char *option, *letter, *words, *list;
 } Values;
 
-static const Values VALUES[] = {{"planner", NULL, "planners"},
-                                {"granularity", "machine gpu", NULL},
-                                {"fidelity", FIDELITY_WORDS, NULL},
-                                {"cluster", NULL, "clusters"},
-                                {"base", NULL, "clusters"},
-                                {"gpu", NULL, "devices"},
-                                {"nic", NULL, "links"}};
+static const Values VALUES[] = {{"planner", "p", NULL, "planners"},
+                                {"granularity", NULL, "machine gpu", NULL},
+                                {"fidelity", NULL, FIDELITY_WORDS, NULL},
+                                {"cluster", NULL, NULL, "clusters"},
+                                {"base", NULL, NULL, "clusters"},
+                                {"gpu", NULL, NULL, "devices"},
+                                {"nic", NULL, NULL, "links"}};
 
 static const Values *completion_values_of(const char *option)
 {
@@ -56,323 +58,96 @@ static const char *completion_lists(const json_t *command)
     return NULL;
 }
 
-/* "--name -n ..." of a command. */
-static char *option_words(const json_t *command)
+/* The text inside single quotes of a shell. Caller frees. */
+static char *quoted(const char *text)
 {
-    GString *words = g_string_new("--help");
+    g_auto(GStrv) part = g_strsplit(text, "'", -1);
+    return g_strjoinv("'\\''", part);
+}
+
+/* Adds the values of an option, and its help for inside of quotes: in zsh, some letters end it. */
+static void add_completion(json_t *option)
+{
+    const Values *values = completion_values_of(json_word(option, "name"));
+    g_autofree char *help = quoted(json_word(option, "help"));
+    g_autofree char *plain = g_strdelimit(g_strdup(help), "[]:", ' ');
+    json_object_set_new(option, "quoted", json_string(help));
+    json_object_set_new(option, "plain", json_string(plain));
+    if (values)
+        json_object_set_new(option, values->list ? "list" : "words",
+                            json_string(values->list ? values->list : values->words));
+}
+
+/* The description of a command, with what its completions need. */
+static json_t *completion_of(const Command *command)
+{
+    json_t *about = command_description(command->name, command->run), *option;
+    const char *lists = completion_lists(about);
+    g_autofree char *help = quoted(command->help);
     size_t i;
-    json_t *option;
-    json_array_foreach (json_object_get(command, "options"), i, option) {
-        g_string_append_printf(words, " --%s", json_word(option, "name"));
-        if (*json_word(option, "letter"))
-            g_string_append_printf(words, " -%s", json_word(option, "letter"));
-    }
-    return g_string_free(words, FALSE);
+    json_array_foreach (json_object_get(about, "options"), i, option)
+        add_completion(option);
+    json_object_set_new(about, "command", json_string(command->name));
+    json_object_set_new(about, "quoted", json_string(help));
+    if (lists)
+        json_object_set_new(about, "lists", json_string(lists));
+    return about;
 }
 
-/* The names in a list that a command prints as JSON, where prose cannot pass for one. */
-#define NAME_LINES                                            \
-    "sed -n -e 's/^      \"name\": \"\\([^\"]*\\)\".*/\\1/p'" \
-    " -e 's/^      \"experiment\": \"\\([^\"]*\\)\".*/\\1/p'"
+/* --- manual pages --- */
 
-/* --- bash --- */
-
-static void add_bash_values(GString *text)
+/* Paragraphs; terms with their explanations stay a list: [{term, text} | {text, apart}], `apart`: the
+ * request between it and the one before. */
+static json_t *paragraphs_json(const char *text)
 {
-    g_string_append(text, "    case $previous in\n");
-    for (guint i = 0; i < G_N_ELEMENTS(VALUES); i++) {
-        const Values *values = &VALUES[i];
-        g_string_append_printf(text, "    --%s%s) ", values->option,
-                               strcmp(values->option, "planner") == 0 ? "|-p" : "");
-        if (values->list)
-            g_string_append_printf(text, "words=$(_kilter_names %s) ;;\n", values->list);
-        else
-            g_string_append_printf(text, "words='%s' ;;\n", values->words);
-    }
-    g_string_append(text, "    --help|--*-) ;;\n    esac\n");
-}
-
-/* Callers free. */
-static char *completion_bash(const json_t *commands)
-{
-    GString *text =
-        g_string_new("# Completion of kilter for bash; made by kilter help --write.\n"
-                     "_kilter_names() { for list; do kilter \"$list\" --json "
-                     "2>/dev/null; done | " NAME_LINES "; }\n"
-                     "_kilter() {\n"
-                     "    local current=${COMP_WORDS[COMP_CWORD]} "
-                     "previous=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "    local command=${COMP_WORDS[1]} words=\n");
-    g_autoptr(GString) names = g_string_new("help");
-    size_t i;
-    json_t *command;
-    json_array_foreach ((json_t *)commands, i, command)
-        g_string_append_printf(names, " %s", json_word(command, "name"));
-    g_string_append_printf(text,
-                           "    if [ \"$COMP_CWORD\" -eq 1 ] || { [ \"$command\" = help "
-                           "] && [ \"$COMP_CWORD\" -eq 2 ]; }; then\n"
-                           "        COMPREPLY=($(compgen -W '%s' -- \"$current\"))\n     "
-                           "   return\n    fi\n",
-                           names->str);
-    add_bash_values(text);
-    g_string_append(text, "    if [ -z \"$words\" ]; then\n        case $command in\n");
-    json_array_foreach ((json_t *)commands, i, command) {
-        g_autofree char *options = option_words(command);
-        g_string_append_printf(text, "        %s) words='%s'", json_word(command, "name"),
-                               options);
-        if (completion_lists(command))
-            g_string_append_printf(text,
-                                   "; [[ $current == -* ]] || words=$(_kilter_names %s)",
-                                   completion_lists(command));
-        g_string_append(text, " ;;\n");
-    }
-    g_string_append(text, "        esac\n    fi\n"
-                          "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-                          "}\n"
-                          "complete -o default -F _kilter kilter\n");
-    return g_string_free(text, FALSE);
-}
-
-/* --- zsh --- */
-
-/* An option for _arguments: '(-p --planner)'{-p,--planner}'[help]:NAME:action'. */
-static void add_zsh_option(GString *text, const json_t *option)
-{
-    const char *name = json_word(option, "name"), *letter = json_word(option, "letter"),
-               *argument = json_word(option, "argument");
-    const Values *values = completion_values_of(name);
-    g_auto(GStrv) part = g_strsplit_set(json_word(option, "help"), "[]:", -1);
-    g_autofree char *help = g_strjoinv(" ", part);
-    g_autofree char *action =
-        values && values->list
-            ? g_strdup_printf("{compadd $(_kilter_names %s)}", values->list)
-        : values
-            ? g_strdup_printf("(%s)", values->words)
-            : g_strdup(json_is_true(json_object_get(option, "file")) ? "_files" : " ");
-    g_autofree char *rest = *argument
-                                ? g_strdup_printf("[%s]:%s:%s", help, argument, action)
-                                : g_strdup_printf("[%s]", help);
-    g_autofree char *tail = g_shell_quote(rest);
-    if (*letter)
-        g_string_append_printf(text, " \\\n            {-%s,--%s}%s", letter, name, tail);
-    else
-        g_string_append_printf(text, " \\\n            --%s%s", name, tail);
-}
-
-static char *completion_zsh(const json_t *commands)
-{
-    GString *text = g_string_new(
-        "#compdef kilter\n# Completion of kilter for zsh; made by kilter help --write.\n"
-        "_kilter_names() { for list; do kilter $list --json 2>/dev/null; done "
-        "| " NAME_LINES " }\n"
-        "_kilter() {\n    local -a commands\n    commands=(\n");
-    size_t i, j;
-    json_t *command, *option;
-    json_array_foreach ((json_t *)commands, i, command) {
-        g_autofree char *line = g_strdup_printf("%s:%s", json_word(command, "name"),
-                                                json_word(command, "help"));
-        g_autofree char *word = g_shell_quote(line);
-        g_string_append_printf(text, "        %s\n", word);
-    }
-    g_string_append(text,
-                    "    )\n    if (( CURRENT == 2 )); then\n"
-                    "        _describe command commands\n        return\n    fi\n"
-                    "    local command=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
-                    "    case $command in\n");
-    json_array_foreach ((json_t *)commands, i, command) {
-        g_string_append_printf(text, "    %s)\n        _arguments",
-                               json_word(command, "name"));
-        json_array_foreach (json_object_get(command, "options"), j, option)
-            add_zsh_option(text, option);
-        const char *lists = completion_lists(command);
-        g_string_append_printf(text, " \\\n            '*:file:{%s%s%s_files}' ;;\n",
-                               lists ? "compadd $(_kilter_names " : "",
-                               lists ? lists : "", lists ? "); " : "");
-    }
-    g_string_append(text, "    esac\n}\n_kilter \"$@\"\n");
-    return g_string_free(text, FALSE);
-}
-
-/* --- fish --- */
-
-static void add_fish_option(GString *text, const char *command, const json_t *option)
-{
-    const char *name = json_word(option, "name"), *letter = json_word(option, "letter");
-    const Values *values = completion_values_of(name);
-    g_autofree char *help = g_shell_quote(json_word(option, "help"));
-    g_string_append_printf(text,
-                           "complete -c kilter -n '__fish_seen_subcommand_from %s' -l %s",
-                           command, name);
-    if (*letter)
-        g_string_append_printf(text, " -s %s", letter);
-    if (*json_word(option, "argument"))
-        g_string_append(text, " -r");
-    if (values && values->list)
-        g_string_append_printf(text, " -f -a '(__kilter_names %s)'", values->list);
-    else if (values)
-        g_string_append_printf(text, " -f -a '%s'", values->words);
-    g_string_append_printf(text, " -d %s\n", help);
-}
-
-static char *completion_fish(const json_t *commands)
-{
-    GString *text = g_string_new(
-        "# Completion of kilter for fish; made by kilter help --write.\n"
-        "function __kilter_names\n"
-        "    for list in $argv; kilter $list --json 2>/dev/null; end | " NAME_LINES
-        "\nend\n");
-    size_t i, j;
-    json_t *command, *option;
-    json_array_foreach ((json_t *)commands, i, command) {
-        const char *name = json_word(command, "name");
-        g_autofree char *help = g_shell_quote(json_word(command, "help"));
-        g_string_append_printf(
-            text, "complete -c kilter -n __fish_use_subcommand -f -a %s -d %s\n", name,
-            help);
-        json_array_foreach (json_object_get(command, "options"), j, option)
-            add_fish_option(text, name, option);
-        if (completion_lists(command))
-            g_string_append_printf(
-                text,
-                "complete -c kilter -n '__fish_seen_subcommand_from %s' -a "
-                "'(__kilter_names %s)'\n",
-                name, completion_lists(command));
-    }
-    return g_string_free(text, FALSE);
-}
-
-/* --- roff --- */
-
-/* Adds text, escaped so that roff sees no request, no escape and no hyphen that it may turn into a
- * dash. */
-static void add_text(GString *page, const char *text)
-{
-    bool begins = true;
-    for (const char *c = text; *c; c++) {
-        if (begins && (*c == '.' || *c == '\''))
-            g_string_append(page, "\\&");
-        if (*c == '\\')
-            g_string_append(page, "\\e");
-        else if (*c == '-')
-            g_string_append(page, "\\-");
-        else
-            g_string_append_c(page, *c);
-        begins = *c == '\n';
-    }
-}
-
-static void add_section(GString *page, const char *title, const char *text)
-{
-    g_string_append_printf(page, ".SH %s\n", title);
-    add_text(page, text);
-    g_string_append_c(page, '\n');
-}
-
-static void add_term(GString *page, const char *term, const char *text)
-{
-    g_string_append(page, ".TP\n.B ");
-    add_text(page, term);
-    g_string_append_c(page, '\n');
-    add_text(page, text);
-    g_string_append_c(page, '\n');
-}
-
-/* Adds paragraphs; terms with their explanations stay a list. */
-static void add_paragraphs(GString *page, const char *title, const char *text)
-{
+    json_t *list = json_array();
     g_auto(GStrv) paragraph = screen_paragraphs(text);
-    g_string_append_printf(page, ".SH %s\n", title);
     for (char **at = paragraph; *at; at++) {
         g_autofree char *term = NULL;
         const char *rest;
-        if (screen_split_term(*at, &term, &rest)) {
-            add_term(page, term, rest);
-            continue;
-        }
-        g_string_append(page, at > paragraph ? **at == ' ' ? ".br\n" : ".PP\n" : "");
-        add_text(page, *at);
-        g_string_append(page, **at ? "\n" : "");
+        json_array_append_new(list,
+                              screen_split_term(*at, &term, &rest)
+                                  ? json_pack("{s:s, s:s}", "term", term, "text", rest)
+                                  : json_pack("{s:s, s:s}", "text", *at, "apart",
+                                              at == paragraph ? ""
+                                              : **at == ' '   ? ".br"
+                                                              : ".PP"));
     }
+    return list;
 }
 
-/* Adds lines unchanged. */
-static void add_lines(GString *page, const char *title, const char *lines)
+/* A page of a name by its template. */
+static char *page_text(const char *name, const char *words, json_t *about)
 {
-    g_string_append_printf(page, ".SH %s\n.nf\n", title);
-    add_text(page, lines);
-    g_string_append(page, "\n.fi\n");
-}
-
-static GString *manual_page_new(const char *name, const char *help)
-{
-    GString *page = g_string_new(NULL);
     g_autofree char *title = g_ascii_strup(name, -1);
-    g_string_append_printf(page, ".TH %s 1 \"\" \"kilter " KILTER_VERSION "\"\n", title);
-    g_autofree char *line = g_strdup_printf("%s - %s", name, help);
-    add_section(page, "NAME", line);
-    return page;
-}
-
-static const char EXIT_STATUS[] =
-    "0 when done, 1 when the work failed, 2 for bad usage or input, 3 when no "
-    "plan of the planner fits the memory. After a failure nothing has been written.";
-
-/* --- pages --- */
-
-static void add_option(GString *page, const json_t *option)
-{
-    const char *letter = json_word(option, "letter"),
-               *argument = json_word(option, "argument");
-    g_autofree char *term =
-        g_strdup_printf("%s%s%s--%s%s%s", *letter ? "-" : "", letter, *letter ? ", " : "",
-                        json_word(option, "name"), *argument ? "=" : "", argument);
-    add_term(page, term, json_word(option, "help"));
+    json_object_set_new(about, "title", json_string(title));
+    json_object_set_new(about, "version", json_string(KILTER_VERSION));
+    return render_roff(words, about);
 }
 
 static char *command_page(const Command *command)
 {
     json_auto_t *about = command_description(command->name, command->run);
     g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
-    GString *page = manual_page_new(name, command->help);
-    g_autofree char *synopsis = g_strdup_printf("kilter %s [OPTION...] %s", command->name,
-                                                json_word(about, "arguments"));
-    g_autofree char *example = g_strconcat("  ", json_word(about, "example"), NULL);
-    size_t i;
-    json_t *option;
-    add_section(page, "SYNOPSIS", synopsis);
-    add_paragraphs(page, "DESCRIPTION", json_word(about, "summary"));
-    g_string_append(page, ".SH OPTIONS\n");
-    json_array_foreach (json_object_get(about, "options"), i, option)
-        add_option(page, option);
-    add_lines(page, "EXAMPLES", example);
-    add_section(page, "EXIT STATUS", EXIT_STATUS);
-    g_string_append(page, ".SH SEE ALSO\n.BR kilter (1)\n");
-    return g_string_free(page, FALSE);
+    json_object_set_new(about, "summary", paragraphs_json(json_word(about, "summary")));
+    json_object_set_new(about, "help", json_string(command->help));
+    return page_text(name, ANSWER_MANUAL_COMMAND, about);
 }
 
 static char *program_page(const Command *command, uint32_t n)
 {
-    GString *page =
-        manual_page_new("kilter", "plans training of deep networks on uneven GPUs");
-    add_section(page, "SYNOPSIS", "kilter COMMAND [OPTION...] [ARGUMENT...]");
-    add_section(
-        page, "DESCRIPTION",
-        "Plans how the training of a deep network is sharded over unequal GPUs, says "
-        "what an iteration costs, simulates and replays it, and reproduces published "
-        "comparisons.");
-    g_string_append(page, ".SH COMMANDS\n");
+    json_t *commands = json_array(), *environment = json_array();
     for (uint32_t i = 0; i < n; i++)
-        add_term(page, command[i].name, command[i].help);
-    g_string_append(page, ".SH ENVIRONMENT\n");
-#define X(name, meaning) add_term(page, name, meaning);
+        json_array_append_new(commands, json_pack("{s:s, s:s}", "name", command[i].name,
+                                                  "help", command[i].help));
+#define X(name, meaning)               \
+    json_array_append_new(environment, \
+                          json_pack("{s:s, s:s}", "name", name, "help", meaning));
     COMMAND_ENVIRONMENT(X)
 #undef X
-    add_section(page, "EXIT STATUS", EXIT_STATUS);
-    g_string_append(page, ".SH SEE ALSO\n");
-    for (uint32_t i = 0; i < n; i++)
-        g_string_append_printf(page, ".BR kilter\\-%s (1)%s\n", command[i].name,
-                               i + 1 < n ? "," : "");
-    return g_string_free(page, FALSE);
+    json_auto_t *about =
+        json_pack("{s:o, s:o}", "commands", commands, "environment", environment);
+    return page_text("kilter", ANSWER_MANUAL_PROGRAM, about);
 }
 
 /* --- files --- */
@@ -390,24 +165,24 @@ static bool manual_write_file(const char *folder, const char *relative, const ch
 static bool write_completions(const Command *command, uint32_t n, const char *folder,
                               GError **error)
 {
-    static const struct {
-        const char *file;
-        char *(*make)(const json_t *commands);
-    } shell[] = {{"bash-completion/completions/kilter", completion_bash},
-                 {"zsh/site-functions/_kilter", completion_zsh},
-                 {"fish/vendor_completions.d/kilter.fish", completion_fish}};
-    json_t *commands = json_array();
-    for (uint32_t i = 0; i < n; i++) {
-        json_t *about = command_description(command[i].name, command[i].run);
-        json_object_set_new(about, "help", json_string(command[i].help));
-        json_array_append_new(commands, about);
-    }
+    static const char *const shell[][2] = {
+        {"bash-completion/completions/kilter", ANSWER_COMPLETION_BASH},
+        {"zsh/site-functions/_kilter", ANSWER_COMPLETION_ZSH},
+        {"fish/vendor_completions.d/kilter.fish", ANSWER_COMPLETION_FISH}};
+    json_t *commands = json_array(), *values = json_array();
+    for (uint32_t i = 0; i < n; i++)
+        json_array_append_new(commands, completion_of(&command[i]));
+    for (guint i = 0; i < G_N_ELEMENTS(VALUES); i++)
+        json_array_append_new(values, json_pack("{s:s, s:s?, s:s?, s:s?}", "option",
+                                                VALUES[i].option, "letter",
+                                                VALUES[i].letter, "words",
+                                                VALUES[i].words, "list", VALUES[i].list));
+    json_auto_t *about = json_pack("{s:o, s:o}", "commands", commands, "values", values);
     bool good = true;
     for (guint i = 0; good && i < G_N_ELEMENTS(shell); i++) {
-        g_autofree char *text = shell[i].make(commands);
-        good = manual_write_file(folder, shell[i].file, text, error);
+        g_autofree char *text = render(shell[i][1], about);
+        good = manual_write_file(folder, shell[i][0], text, error);
     }
-    json_decref(commands);
     return good;
 }
 

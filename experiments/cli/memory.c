@@ -323,22 +323,11 @@ static bool memory_most(const CommandPlanning *how, char **argv, const char *key
     return true;
 }
 
-#define MEMORY_OPTIONS(X)                                                                \
-    X(TEXT, most, "most", 0,                                                             \
-      "Find the largest batch, micro_batch, seq or other number of MODEL that fits, or " \
-      "the "                                                                             \
-      "fewest gpus",                                                                     \
-      "WHAT")                                                                            \
-    X(TEXT, fidelity, "fidelity", 0,                                                     \
-      "The simulation that says what is alive when: stage, in the program's order, or "  \
-      "flow",                                                                            \
-      "NAME")                                                                            \
-    X(FILE, snapshot, "snapshot", 0,                                                     \
-      "Write what the fullest rank of each stage allocates, as PyTorch's memory "        \
-      "snapshot (JSON, for its page memory_viz)",                                        \
-      "FILE")                                                                            \
-    X(FILE, measured, "measured", 0,                                                     \
-      "Compare with the peak of a memory snapshot of PyTorch (JSON)", "FILE")
+#define MEMORY_OPTIONS(X)            \
+    X(TEXT, most, "most", 0)         \
+    X(TEXT, fidelity, "fidelity", 0) \
+    X(FILE, snapshot, "snapshot", 0) \
+    X(FILE, measured, "measured", 0)
 COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 
 /* Writes the blocks of the rank of each row of `peaks`. */

@@ -127,8 +127,7 @@ bool cmd_models(int argc, char **argv, GError **error)
 {
     g_autofree char *output = NULL;
     const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-         "Write MODEL's graph to this file, which can then be used as a MODEL", "FILE"},
+        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, NULL, NULL},
         G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
     if (!command_parse(entries, &argc, argv, &options, error))

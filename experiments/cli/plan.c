@@ -89,30 +89,19 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
 }
 
 /* clang-format off */
-#define PLAN_OPTIONS(X)                                                                                          \
-    X(PLANNING, how)                                                                                             \
-    X(FILE, output, "output", 'o', "Write the plan (JSON)", "FILE")                                              \
-    X(SLOWDOWN, how)                                                                                             \
-    X(CHANGES, how)                                                                                              \
-    X(TEXT, certify, "certify", 0,                                                                               \
-      "Improve the plan and its lower bound until they are less than GAP apart (0.01: 1 %)", "GAP")              \
-    X(TEXT, segments, "segments", 0,                                                                             \
-      "Parts of the model with their own ratios: none (default), layers, ops, metis:K, OP=NUMBER;..., or a "     \
-      "file of such lines", "SEGMENTS")                                                                          \
-    X(TEXT, budget, "budget", 0,                                                                                 \
-      "Stop searching and proving after this time, with the best plan and bound so far; a first bound may take " \
-      "1 s, or a tenth of it, more", "SECONDS")                                                                  \
-    X(TEXT, target, "for", 0,                                                                                    \
-      "Only plans that this framework runs: megatron, torchtitan, ...; also says what that costs", "TARGET")      \
-    X(FILE, like, "like", 0,                                                                                     \
-      "The strategy of a launch: a script of Megatron-LM, ds_config.json, TOML or a recipe of torchtitan, YAML " \
-      "of accelerate or FlagScale, TrainingArguments", "FILE")                                                   \
-    X(TEXT, effort, "effort", 0,                                                                                 \
-      "How far auto and joint search: quick (a first answer), normal (default of auto), or long", "WORD")         \
-    X(TEXT, tokens, "tokens", 0,                                                                                 \
-      "Also days, dollars and energy to train on N tokens, such as 1T, with failures and checkpoints", "N") \
-    X(FLAG, explain, "explain", 'e',                                                                             \
-      "Also print how each layer is sharded, and what limits the time", NULL)
+#define PLAN_OPTIONS(X)              \
+    X(PLANNING, how)                 \
+    X(FILE, output, "output", 'o')   \
+    X(SLOWDOWN, how)                 \
+    X(CHANGES, how)                  \
+    X(TEXT, certify, "certify", 0)   \
+    X(TEXT, segments, "segments", 0) \
+    X(TEXT, budget, "budget", 0)     \
+    X(TEXT, target, "for", 0)        \
+    X(FILE, like, "like", 0)         \
+    X(TEXT, effort, "effort", 0)     \
+    X(TEXT, tokens, "tokens", 0)     \
+    X(FLAG, explain, "explain", 'e')
 /* clang-format on */
 COMMAND_OPTIONS(Own, plan_own, PLAN_OPTIONS)
 

@@ -12,16 +12,13 @@
 enum { PLOT_PLACES = 60, PLOT_SERIES = 12 };
 
 /* clang-format off */
-#define PLOT_OPTIONS(X)                                                                                      \
-    X(TEXT, x, "x", 0, "Column along the axis (default model; axes of grids, too)", "NAME")                  \
-    X(TEXT, y, "y", 0, "Column that is drawn (default iteration_time_s; tokens_per_s, mfu, ...)", "NAME")    \
-    X(TEXT, by, "by", 0,                                                                                     \
-      "Column of the lines, bars or rows (default planner; entry is the planner with its options)", "NAME")  \
-    X(TEXT, kind, "kind", 0,                                                                                 \
-      "line, bar, heat or box (default: line along numbers, else bar)", "KIND")                              \
-    X(TEXT, experiment, "experiment", 0, "Only results of this experiment", "NAME")                          \
-    X(FILE, output, "output", 'o',                                                                           \
-      "Folder for plot.png and plot.svg (default out), or one file, .png, .svg or .pdf", "DIR|FILE")
+#define PLOT_OPTIONS(X)                  \
+    X(TEXT, x, "x", 0)                   \
+    X(TEXT, y, "y", 0)                   \
+    X(TEXT, by, "by", 0)                 \
+    X(TEXT, kind, "kind", 0)             \
+    X(TEXT, experiment, "experiment", 0) \
+    X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, plot_options, PLOT_OPTIONS)
 

@@ -66,19 +66,14 @@ static json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
 }
 
 /* clang-format off */
-#define PROFILE_OPTIONS(X)                                                               \
-    X(TEXT, backend, "backend", 'b',                                                     \
-      "Backend to measure: cpu (default) or cuda", "NAME")                               \
-    X(COUNT, ranks, "ranks", 'n',                                                        \
-      "Number of ranks that work at the same time (default 2)", "N", 1, 1024)            \
-    X(FILE, output, "output", 'o',                                                       \
-      "Write the measurements (CSV; data/measured/measurement.h describes it)", "FILE")  \
-    X(TEXT, device, "device", 0,                                                         \
-      "Name for the type of the ranks' devices (default: the backend's)", "NAME")        \
-    X(TEXT, largest, "largest", 0,                                                       \
-      "Largest tensor of the collectives (default 16 MiB)", "BYTES")                     \
-    X(TIMING, timing, "runs", "3600")                                                    \
-    X(VALUE, largest_bytes, double)                                                      \
+#define PROFILE_OPTIONS(X)                 \
+    X(TEXT, backend, "backend", 'b')       \
+    X(COUNT, ranks, "ranks", 'n', 1, 1024) \
+    X(FILE, output, "output", 'o')         \
+    X(TEXT, device, "device", 0)           \
+    X(TEXT, largest, "largest", 0)         \
+    X(TIMING, timing)                      \
+    X(VALUE, largest_bytes, double)        \
     X(VALUE, half, ExecNumbers) /* of the models' tensors in half precision */
 /* clang-format on */
 COMMAND_OPTIONS(Own, profile_options, PROFILE_OPTIONS)

@@ -18,18 +18,13 @@
 #include "experiments/report/report.h"
 
 /* clang-format off */
-#define REPORT_OPTIONS(X)                                                 \
-    X(FILE, output, "output", 'o',                                        \
-      "File of the page (default out/report.html, or .md)", "FILE")       \
-    X(FILE, database, "db", 0,                                            \
-      "For NAME: database of the results (default out/NAME.db)", "FILE")  \
-    X(COUNT, threads, "jobs", 'j',                                        \
-      "Threads (default: one per core)", "N", 0, G_MAXINT)                \
-    X(TEXT, fidelity, "fidelity", 'f',                                    \
-      "Of a plan: " FIDELITY_HELP, "NAME")                                \
-    X(FLAG, markdown, "markdown", 0,                                      \
-      "Write only the claims, as Markdown tables", NULL)                  \
-    X(DAYS, campaign)                                                     \
+#define REPORT_OPTIONS(X)                       \
+    X(FILE, output, "output", 'o')              \
+    X(FILE, database, "db", 0)                  \
+    X(COUNT, threads, "jobs", 'j', 0, G_MAXINT) \
+    X(TEXT, fidelity, "fidelity", 'f')          \
+    X(FLAG, markdown, "markdown", 0)            \
+    X(DAYS, campaign)                           \
     X(CAMPAIGN, campaign)
 /* clang-format on */
 COMMAND_OPTIONS(Own, report_options, REPORT_OPTIONS)

@@ -17,25 +17,16 @@
 #include "experiments/scorecard/starts.h"
 
 /* clang-format off */
-#define REPRODUCE_OPTIONS(X)                                                                \
-    X(COUNT, threads, "jobs", 'j',                                                          \
-      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                           \
-    X(FILE, database, "db", 0,                                                              \
-      "Database of the results (default DIR/NAME.db)", "FILE")                              \
-    X(FILE, folder, "output", 'o',                                                          \
-      "Folder for pictures and databases (default out)", "DIR")                             \
-    X(TEXT, granularity, "granularity", 0,                                                  \
-      "Instead of the experiment's: machine or gpu", "LEVEL")                               \
-    X(FILE, measured, "measured", 0,                                                        \
-      "For scorecard: folder of the measured data (default $KILTER_MEASURED)", "DIR")       \
-    X(FLAG, sealed, "sealed", 0,                                                            \
-      "For scorecard: test on the sealed trials, which development leaves alone", NULL)     \
-    X(FLAG, unfitted, "unfitted", 0,                                                        \
-      "For scorecard: fit nothing, take the costs from data sheets", NULL)                  \
-    X(FLAG, plain, "plain", 0,                                                              \
-      "For scorecard: fit nothing, predict as kilter simulate does, with the options of --set", NULL) \
-    X(COUNT, starts, "starts", 0,                                                           \
-      "For scorecard: score from N other starting values of the costs, too", "N", 0, 1000)
+#define REPRODUCE_OPTIONS(X)                           \
+    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) \
+    X(FILE, database, "db", 0)                         \
+    X(FILE, folder, "output", 'o')                     \
+    X(TEXT, granularity, "granularity", 0)             \
+    X(FILE, measured, "measured", 0)                   \
+    X(FLAG, sealed, "sealed", 0)                       \
+    X(FLAG, unfitted, "unfitted", 0)                   \
+    X(FLAG, plain, "plain", 0)                         \
+    X(COUNT, starts, "starts", 0, 0, 1000)
 /* clang-format on */
 COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)
 COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)

@@ -82,8 +82,7 @@ bool cmd_run_trace(int argc, char **argv, GError **error)
     g_auto(CommandPlanning) how = {0};
     g_auto(CommandOptions) options = {0};
     const GOptionEntry entries[] = {
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity,
-         "What a rank runs on: gpu (default) or machine", "LEVEL"},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity, NULL, NULL},
         COMMAND_SLOWDOWN_ENTRY(how),
         COMMAND_CHANGE_ENTRIES(how),
         G_OPTION_ENTRY_NULL};

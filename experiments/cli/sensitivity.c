@@ -31,10 +31,7 @@ bool cmd_sensitivity(int argc, char **argv, GError **error)
     g_autofree char *fidelity = NULL;
     const GOptionEntry entries[] = {COMMAND_PLANNING_ENTRIES(how),
                                     COMMAND_CHANGE_ENTRIES(how),
-                                    {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity,
-                                     "Fidelity: stage, flow or analytic (default: the "
-                                     "one that the planner optimizes)",
-                                     "NAME"},
+                                    {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
                                     G_OPTION_ENTRY_NULL};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;

@@ -83,12 +83,8 @@ bool cmd_sfb(int argc, char **argv, GError **error)
     g_autofree char *prices = NULL;
     g_auto(CommandPlanning) how = {0};
     const GOptionEntry entries[] = {
-        {"prices", 0, 0, G_OPTION_ARG_STRING, &prices,
-         "For MODEL CLUSTER: kilter (default; the cluster's collectives, each tensor "
-         "broadcast once), paper or ring",
-         "NAME"},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity,
-         "What a device is: machine (default) or gpu", "LEVEL"},
+        {"prices", 0, 0, G_OPTION_ARG_STRING, &prices, NULL, NULL},
+        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity, NULL, NULL},
         COMMAND_CHANGE_ENTRIES(how),
         G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};

@@ -30,10 +30,8 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
 static json_t *open_row(int argc, char **argv, CommandOptions *options, GError **error)
 {
     g_autofree char *database = NULL;
-    const GOptionEntry entries[] = {{"db", 0, 0, G_OPTION_ARG_FILENAME, &database,
-                                     "Database of the results (default: those in out/)",
-                                     "FILE"},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        {"db", 0, 0, G_OPTION_ARG_FILENAME, &database, NULL, NULL}, G_OPTION_ENTRY_NULL};
     return command_parse(entries, &argc, argv, options, error)
                ? show_find(argv[1], database, error)
                : NULL;

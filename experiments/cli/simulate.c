@@ -129,34 +129,24 @@ static bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
 enum { MOST_SAMPLES = 1000000 };
 
 /* clang-format off */
-#define SIMULATE_OPTIONS(X)                                                                             \
-    X(PLANNING, how)                                                                                    \
-    X(SLOWDOWN, how)                                                                                    \
-    X(CHANGES, how)                                                                                     \
-    X(TEXT, fidelity, "fidelity", 'f', "Fidelity: " FIDELITY_HELP, "NAME")           \
-    X(FILE, trace, "trace", 't', "Write the timeline for Perfetto: as Chrome trace JSON, or in its own format if FILE ends in .pftrace; gzipped if it ends in .gz", "FILE")       \
-    X(TEXT, trace_ranks, "trace-ranks", 0,                                                              \
-      "Devices in the trace, such as 0,8-11, or all (default: one of those that do the same)", "LIST")  \
-    X(TEXT, trace_microbatches, "trace-microbatches", 0,                                                \
-      "Microbatches in the trace op by op, such as 0-3, or all (default: all, in long traces the first " \
-      "and last ones; the others are a slice for each pass)", "LIST")                                   \
-    X(FLAG, explain, "explain", 'e',                                                                    \
-      "Also print what limits the iteration; with -v and --json also its critical path", NULL)          \
-    X(COUNT, samples, "samples", 'n',                                                                   \
-      "Also simulate N iterations with the noise set by --set; with --cluster, at least N of each "     \
-      "plan (default 10)", "N", 0, MOST_SAMPLES)                                                        \
-    X(COUNT, jobs, "jobs", 'j',                                                                         \
-      "Threads for samples and for runs of days (default all cores)", "N", 0, G_MAXINT)                 \
-    X(EXECUTION, execution)                                                                             \
-    X(DAYS, campaign)                                                                                   \
-    X(CAMPAIGN, campaign)                                                                               \
-    X(CAMPAIGN_PLOT, campaign)                                                                          \
-    X(FILE, dot, "dot", 0, "Write the program as a graph for dot of Graphviz", "FILE")                  \
-    X(TEXT, cluster, "cluster", 0,                                                                      \
-      "Run all PLANs side by side on this cluster, where they share links", "CLUSTER")                  \
-    X(TEXT, place, "place", 0,                                                                          \
-      "With --cluster, how machines that are not there by name are taken: packed (default; plan after " \
-      "plan), or spread (a machine of each plan in turn)", "ORDER")                                     \
+#define SIMULATE_OPTIONS(X)                              \
+    X(PLANNING, how)                                     \
+    X(SLOWDOWN, how)                                     \
+    X(CHANGES, how)                                      \
+    X(TEXT, fidelity, "fidelity", 'f')                   \
+    X(FILE, trace, "trace", 't')                         \
+    X(TEXT, trace_ranks, "trace-ranks", 0)               \
+    X(TEXT, trace_microbatches, "trace-microbatches", 0) \
+    X(FLAG, explain, "explain", 'e')                     \
+    X(COUNT, samples, "samples", 'n', 0, MOST_SAMPLES)   \
+    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)             \
+    X(EXECUTION, execution)                              \
+    X(DAYS, campaign)                                    \
+    X(CAMPAIGN, campaign)                                \
+    X(CAMPAIGN_PLOT, campaign)                           \
+    X(FILE, dot, "dot", 0)                               \
+    X(TEXT, cluster, "cluster", 0)                       \
+    X(TEXT, place, "place", 0)                           \
     X(VALUE, argv, char **) /* the command's arguments, for --replan */
 /* clang-format on */
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)

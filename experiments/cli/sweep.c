@@ -17,38 +17,21 @@
 enum { MOST_SHARDS = 1000000 };
 
 /* clang-format off */
-#define SWEEP_OPTIONS(X)                                                                                   \
-    X(COUNT, threads, "jobs", 'j',                                                                         \
-      "Threads (default: one per core)", "N", G_MININT, G_MAXINT)                                          \
-    X(FILE, database, "db", 0,                                                                             \
-      "Database of the results (default out/NAME.db)", "FILE")                                             \
-    X(TEXT, granularity, "granularity", 0,                                                                 \
-      "Granularity in place of the file's: machine or gpu", "LEVEL")                                       \
-    X(TEXT, shard, "shard", 0,                                                                             \
-      "Evaluate only part I (from 0) of N, into its own database; kilter merge joins the parts", "I/N")    \
-    X(FLAG, retry, "retry", 0,                                                                             \
-      "Also try configurations that crashed twice", NULL)                                            \
-    X(FLAG, dry_run, "dry-run", 0,                                                                         \
-      "Print the numbers of all and of missing configurations and an estimate of their time; write "       \
-      "nothing", NULL)                                                                                     \
-    X(FLAG, status, "status", 0,                                                                           \
-      "Print how many configurations the database, or else NAME.parts/ has, with --plan-shards for each "  \
-      "part (also: --status "                                                                              \
-      "RESULTS.db FILE.yaml); exit status 1 while some are missing", NULL)                                                                       \
-    X(FILE, page, "page", 0,                                                                               \
-      "Write the page of kilter report to this file, and again every few seconds", "FILE")                 \
-    X(TEXT, emit, "emit", 0,                                                                               \
-      "Print a script that runs the sweep in parts: slurm, pbs, k8s, parallel, or one of your own", "KIND")                  \
-    X(TEXT, processors, "cpus-per-task", 0,                                                                \
-      "For --emit: processors of each part (default: --jobs)", "N")                                        \
-    X(TEXT, memory, "mem", 0,                                                                              \
-      "For --emit: memory of each part, as the scheduler writes it", "SIZE")                               \
-    X(TEXT, time, "time", 0,                                                                               \
-      "For --emit: time limit of each part, as the scheduler writes it", "TIME")                           \
-    X(TEXT, queue, "partition", 0,                                                                         \
-      "For --emit: partition, queue or pool of nodes", "NAME")                                             \
-    X(COUNT, parts, "plan-shards", 0,                                                                      \
-      "Number of parts for --emit (default 16), --status or JOB_COMPLETION_INDEX", "N", 0, MOST_SHARDS)
+#define SWEEP_OPTIONS(X)                               \
+    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) \
+    X(FILE, database, "db", 0)                         \
+    X(TEXT, granularity, "granularity", 0)             \
+    X(TEXT, shard, "shard", 0)                         \
+    X(FLAG, retry, "retry", 0)                         \
+    X(FLAG, dry_run, "dry-run", 0)                     \
+    X(FLAG, status, "status", 0)                       \
+    X(FILE, page, "page", 0)                           \
+    X(TEXT, emit, "emit", 0)                           \
+    X(TEXT, processors, "cpus-per-task", 0)            \
+    X(TEXT, memory, "mem", 0)                          \
+    X(TEXT, time, "time", 0)                           \
+    X(TEXT, queue, "partition", 0)                     \
+    X(COUNT, parts, "plan-shards", 0, 0, MOST_SHARDS)
 /* clang-format on */
 COMMAND_OPTIONS(Own, sweep_options, SWEEP_OPTIONS)
 COMMAND_RANGES(Own, sweep_options, SWEEP_OPTIONS)

@@ -10,29 +10,18 @@
 #include "experiments/sweep/frame.h"
 
 /* clang-format off */
-#define TABLE_OPTIONS(X)                                                                                      \
-    X(TEXT, rows, "rows", 0,                                                                                  \
-      "Columns whose values become rows (default model,cluster)", "NAMES")                                    \
-    X(TEXT, columns, "columns", 0,                                                                            \
-      "Column whose values become columns (default planner; entry is the planner with its options)", "NAME")  \
-    X(TEXT, value, "value", 0,                                                                                \
-      "Column that is shown (default iteration_time_s)", "NAME")                                              \
-    X(TEXT, reduce, "reduce", 0,                                                                              \
-      "How to combine results at one place: min (default), max, mean or count", "HOW")                        \
-    X(FLAG, all, "all", 0,                                                                                    \
-      "One row per configuration with all columns, in place of a table of one of them", NULL)                 \
-    X(TEXT, experiment, "experiment", 0,                                                                      \
-      "Only results of this experiment; of its file: only those that it asks for now", "NAME|FILE.yaml")      \
-    X(FLAG, markdown, "md", 0,                                                                                \
-      "Write Markdown", NULL)                                                                                 \
-    X(FLAG, csv, "csv", 0,                                                                                    \
-      "Write CSV with exact numbers", NULL)                                                                   \
-    X(FLAG, csv_safe, "csv-safe", 0,                                                                          \
-      "Write CSV for spreadsheets, with ' before texts that they would run as formulas", NULL)                \
-    X(FLAG, tex, "tex", 0,                                                                                    \
-      "Write a LaTeX tabular", NULL)                                                                          \
-    X(FILE, output, "output", 'o',                                                                            \
-      "Write to this file", "FILE")
+#define TABLE_OPTIONS(X)                 \
+    X(TEXT, rows, "rows", 0)             \
+    X(TEXT, columns, "columns", 0)       \
+    X(TEXT, value, "value", 0)           \
+    X(TEXT, reduce, "reduce", 0)         \
+    X(FLAG, all, "all", 0)               \
+    X(TEXT, experiment, "experiment", 0) \
+    X(FLAG, markdown, "md", 0)           \
+    X(FLAG, csv, "csv", 0)               \
+    X(FLAG, csv_safe, "csv-safe", 0)     \
+    X(FLAG, tex, "tex", 0)               \
+    X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, table_options, TABLE_OPTIONS)
 

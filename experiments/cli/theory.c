@@ -84,11 +84,8 @@ static void theory_say_size(const Graph *graph, bool json)
 bool cmd_theory(int argc, char **argv, GError **error)
 {
     int gpus = 8;
-    const GOptionEntry entries[] = {
-        {"gpus", 0, 0, G_OPTION_ARG_INT, &gpus,
-         "Number of GPUs, which sets the batch and the number of experts (default 8)",
-         "N"},
-        G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {{"gpus", 0, 0, G_OPTION_ARG_INT, &gpus, NULL, NULL},
+                                    G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;

@@ -4,11 +4,9 @@
 #include "experiments/cli/command.h"
 
 /* clang-format off */
-#define VALIDATE_OPTIONS(X)                                                              \
-    X(TEXT, cluster, "cluster", 'c',                                                     \
-      "Evaluate the plans on this cluster, in place of predicted_s", "CLUSTER")          \
-    X(FILE, plot, "plot", 0,                                                             \
-      "Draw predicted against measured times: FOLDER/hap-fig18.png and .svg", "FOLDER")
+#define VALIDATE_OPTIONS(X)          \
+    X(TEXT, cluster, "cluster", 'c') \
+    X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, validate_options, VALIDATE_OPTIONS)
 

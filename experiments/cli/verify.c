@@ -13,21 +13,14 @@
 enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
 
 /* clang-format off */
-#define VERIFY_OPTIONS(X)                                                                                 \
-    X(FLAG, theory, "theory", 0,                                                                          \
-      "Verify every sharding rule of MODEL's ops instead of a plan", NULL)                                \
-    X(COUNT, shapes, "shapes", 0,                                                                         \
-      "Number of small models to verify on, the first of fixed and the others of random sizes (default "  \
-      "1; with --theory 3)", "N", 1, 1000)                                                                \
-    X(TEXT, backend, "backend", 'b',                                                                      \
-      "Backend: reference (default; plain C) or cuda", "NAME")                                            \
-    X(FLAG, virtual_ranks, "virtual-ranks", 0,                                                            \
-      "With cuda: run all devices on one GPU, with copies in its memory in place of NCCL", NULL)          \
-    X(FLAG, half, "half", 0,                                                                              \
-      "With cuda: keep tensors in half precision in fp16 or bf16, as kilter exec does, with its "         \
-      "tolerance", NULL)                                                                                  \
-    X(PLAN_SOURCE, source)                                                                                \
-    X(VALUE, tolerance, double) /* of the backend */                                                      \
+#define VERIFY_OPTIONS(X)                            \
+    X(FLAG, theory, "theory", 0)                     \
+    X(COUNT, shapes, "shapes", 0, 1, 1000)           \
+    X(TEXT, backend, "backend", 'b')                 \
+    X(FLAG, virtual_ranks, "virtual-ranks", 0)       \
+    X(FLAG, half, "half", 0)                         \
+    X(PLAN_SOURCE, source)                           \
+    X(VALUE, tolerance, double) /* of the backend */ \
     X(VALUE, numbers, const char *)
 /* clang-format on */
 COMMAND_OPTIONS(Own, verify_options, VERIFY_OPTIONS)

@@ -1,5 +1,6 @@
 /* Manual pages, completions and descriptions have the content of --help, since they are made from
  * the same tables. */
+#include "data/plan/fidelity.h"
 #include "tests/support/program_commands.h"
 #include "tests/support/program_json.h"
 
@@ -51,6 +52,71 @@ static void check_command(const Sandbox *box, const char *command)
         check_words(fish, "fish's completion", fish_flag);
     }
     json_decref(about);
+}
+
+/* --- data/commands --- */
+
+/* The names of the lines "  --NAME=VALUE  HELP" of a file. */
+static GHashTable *explained_in(const char *file)
+{
+    GHashTable *names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++)
+        if (g_str_has_prefix(*line, "  --"))
+            assert_true(
+                g_hash_table_add(names, g_strndup(*line + 4, strcspn(*line + 4, "= "))));
+    return names;
+}
+
+static void check_none_left(GHashTable *names, const char *file)
+{
+    GHashTableIter left;
+    gpointer name;
+    g_hash_table_iter_init(&left, names);
+    if (g_hash_table_iter_next(&left, &name, NULL))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: there is no option --%s", file,
+                     (char *)name);
+}
+
+/* Takes the command's options out of those that data/commands/options.txt explains. */
+static void check_explained(const Sandbox *box, const char *command, GHashTable *shared)
+{
+    g_autofree char *line = g_strconcat(command, " --describe", NULL);
+    g_autofree char *file = g_strdup_printf(KILTER_HOME "/data/commands/%s.txt", command);
+    g_autoptr(GHashTable) own = explained_in(file);
+    json_t *about = program_json(box, line), *option;
+    size_t i;
+    json_array_foreach (json_object_get(about, "options"), i, option) {
+        const char *name = json_string_value(json_object_get(option, "name")),
+                   *help = json_string_value(json_object_get(option, "help")),
+                   *argument = json_string_value(json_object_get(option, "argument"));
+        if (!*help || g_strcmp0(argument, "VALUE") == 0)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s does not explain --%s", file, name);
+        if (!g_hash_table_remove(own, name))
+            g_hash_table_remove(shared, name);
+        if (strcmp(name, "fidelity") == 0 && strcmp(command, "memory") != 0)
+            for (Fidelity f = 0; f < FIDELITIES; f++)
+                check_words(help, file, fidelity_name(f));
+    }
+    check_none_left(own, file);
+    json_decref(about);
+}
+
+/* Every option is explained by data/commands, with what stands for its value, and nothing is explained
+ * there that is no option. */
+static void test_options_explained(void **state)
+{
+    (void)state;
+    static const char SHARED[] = KILTER_HOME "/data/commands/options.txt";
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(GStrv) commands = program_commands(box);
+    g_autoptr(GHashTable) shared = explained_in(SHARED);
+    assert_true(g_hash_table_size(shared) > 20);
+    for (char **command = commands; *command; command++)
+        check_explained(box, *command, shared);
+    check_none_left(shared, SHARED);
 }
 
 static void test_pages(void **state)
@@ -238,10 +304,15 @@ static void test_misspelt_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages),          cmocka_unit_test(test_bash_completes),
-        cmocka_unit_test(test_fish_completes), cmocka_unit_test(test_zsh_completes),
-        cmocka_unit_test(test_man_formats),    cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_errors),         cmocka_unit_test(test_misspelt_options),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_bash_completes),
+        cmocka_unit_test(test_fish_completes),
+        cmocka_unit_test(test_zsh_completes),
+        cmocka_unit_test(test_man_formats),
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_misspelt_options),
+        cmocka_unit_test(test_options_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

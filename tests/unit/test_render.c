@@ -78,6 +78,16 @@ static void test_pages(void **state)
     json_decref(value);
 }
 
+/* Members of a manual page are escaped, what the template says is not. */
+static void test_manual_pages(void **state)
+{
+    (void)state;
+    json_t *value = json_pack("{s:s, s:s}", "a", ".x-y\n'z \\", "b", "run-trace");
+    g_autofree char *got = render_roff(".B {a}\n{b:raw} {b}", value);
+    assert_string_equal(got, ".B \\&.x\\-y\n\\&'z \\e\nrun-trace run\\-trace");
+    json_decref(value);
+}
+
 /* A value is printed as it is, even if it looks like a template. */
 static void test_values_are_no_templates(void **state)
 {
@@ -93,6 +103,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_manual_pages),
         cmocka_unit_test(test_values_are_no_templates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
