@@ -194,6 +194,14 @@ static char *check_attr(OpKind kind, const OpAttr *a, const Extents *e)
         return wrong("first: expected at most %u", e->in['D']);
     if (kind == OP_GATE_TOPK && (a->top == 0 || a->top > e->in['E']))
         return wrong("top: expected 1 to %u", e->in['E']);
+    if (kind == OP_GATE_TOPK && a->groups &&
+        (a->groups > MOST_EXPERT_GROUPS || e->in['E'] % a->groups ||
+         a->top_groups > a->groups ||
+         a->top > (uint64_t)a->top_groups * (e->in['E'] / a->groups)))
+        return wrong(
+            "groups, top_groups: expected equal groups of %u experts, at most %d, "
+            "and enough of them for %u",
+            e->in['E'], MOST_EXPERT_GROUPS, a->top);
     if (kind == OP_GATE && e->in['G'] != 1 && e->in['G'] != e->in['V'])
         return wrong("G: expected 1 or V=%u, got %u", e->in['V'], e->in['G']);
     if (kind == OP_SCAN_GATES && e->in['R'] != e->in['B'] + a->sigmoid)

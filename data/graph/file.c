@@ -26,6 +26,8 @@ const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
     {"alibi", offsetof(OpAttr, alibi), ATTR_FLAG},
     {"first", offsetof(OpAttr, first), ATTR_SIZE},
     {"top", offsetof(OpAttr, top), ATTR_SIZE},
+    {"groups", offsetof(OpAttr, groups), ATTR_SIZE},
+    {"top_groups", offsetof(OpAttr, top_groups), ATTR_SIZE},
     {"sigmoid", offsetof(OpAttr, sigmoid), ATTR_FLAG},
     {"normalised", offsetof(OpAttr, normalised), ATTR_FLAG},
     {"dropless", offsetof(OpAttr, dropless), ATTR_FLAG},

@@ -17,5 +17,5 @@ typedef struct {
     size_t at;
     AttrType type;
 } GraphAttr;
-enum { GRAPH_ATTRS = 15 };
+enum { GRAPH_ATTRS = 17 };
 extern const GraphAttr GRAPH_ATTR[GRAPH_ATTRS];

@@ -333,6 +333,8 @@ typedef enum {
 
 enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
 
+enum { MOST_EXPERT_GROUPS = 64 };
+
 /* Constants of one op; each kind uses its own, and the others are 0. */
 typedef struct {
     /* convolutions and pooling: the step of windows, and the rows and columns of padding before the
@@ -350,6 +352,9 @@ typedef struct {
      * `first` */
     uint32_t first;
     uint32_t top;      /* gate_topk: experts of a token */
+    /* gate_topk: of so many equal groups of experts a token goes to those of `top_groups` with the
+     * largest sums of their two best scores; 0: to any */
+    uint32_t groups, top_groups;
     bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax; gate, scan_gates: above */
     bool normalised;   /* gate_topk: a token's weights sum to 1 */
     bool dropless;     /* route: an expert has room for all its tokens, and slots for the mean */

@@ -121,7 +121,10 @@ static TensorId expert_networks(const Layer *l, TensorId y, TensorId weight,
 static TensorId mixture(const Layer *l, TensorId x)
 {
     const Architecture *a = l->a;
+    const bool limited = a->expert_groups > 1;
     const OpAttr choice = {.top = a->top,
+                           .groups = limited ? a->expert_groups : 0,
+                           .top_groups = limited ? a->top_groups : 0,
                            .sigmoid = a->sigmoid,
                            .normalised = a->normalised,
                            .scale = a->scale};

@@ -93,6 +93,9 @@ enum { FACT_MOST = 1 << 24, FACT_MOST_LAYERS = 4096 };
     /* experts: `latent` is the width on which they work, 0: the model's */                                     \
     X(SIZE, experts, 0, FACT_MOST)                                                                              \
     X(SIZE, top, 0, FACT_MOST)                                                                                  \
+    /* equal groups of experts, and those of them that a token's experts are in; 0: any */ \
+    X(SIZE, expert_groups, 0, MOST_EXPERT_GROUPS)                                                               \
+    X(SIZE, top_groups, 0, MOST_EXPERT_GROUPS)                                                                  \
     X(SIZE, expert_ffn, 0, FACT_MOST)                                                                           \
     X(SIZE, shared_ffn, 0, FACT_MOST)                                                                           \
     X(SIZE, latent, 0, FACT_MOST)                                                                               \

@@ -106,6 +106,11 @@ const char *architecture_check(const Architecture *a, uint32_t seq, const char *
     *fact = "top";
     if (a->experts && a->top > a->experts)
         return "a token goes to more experts than the layer has";
+    *fact = "expert_groups";
+    if (a->experts && a->expert_groups > 1 &&
+        (a->experts % a->expert_groups || a->top_groups > a->expert_groups ||
+         a->top > (uint64_t)a->top_groups * (a->experts / a->expert_groups)))
+        return "a token's experts are in top_groups of equal groups";
     *fact = "frames";
     if (a->frames && (a->frames % 2 || !a->channels))
         return "a model of sound needs channels and an even number of frames";

@@ -10,33 +10,62 @@
 // Scores of one token's experts.
 template <typename T> struct Scores {
     In<T> logit;
-    uint32_t n, best;
+    uint32_t n, best, size; // size: experts of a group
     bool sigmoid;
     T top, sum;
+    uint64_t open; // bits of the groups that the token may choose
 
     __host__ __device__ T of(uint32_t e) const
     {
         return sigmoid ? 1 / (1 + exp(-logit[e])) : exp(logit[e] - top) / sum;
     }
 
+    // Whether experts of a group may be chosen.
+    __host__ __device__ bool opens(uint32_t group) const
+    {
+        return open >> group & 1;
+    }
+
     __host__ __device__ bool chosen(uint32_t e) const
     {
         uint32_t better = 0;
         for (uint32_t i = 0; i < n; i++)
-            better += logit[i] > logit[e] || (logit[i] == logit[e] && i < e);
-        return better < best;
+            better += opens(i / size) && (logit[i] > logit[e] || (logit[i] == logit[e] && i < e));
+        return opens(e / size) && better < best;
+    }
+
+    // The sum of a group's two best scores.
+    __host__ __device__ T best_two(uint32_t group) const
+    {
+        T first = 0, second = 0;
+        for (uint32_t e = group * size; e < (group + 1) * size; e++) {
+            const T score = of(e), less = score < first ? score : first;
+            second = less > second ? less : second;
+            first = score > first ? score : first;
+        }
+        return first + second;
     }
 };
 
 template <typename T>
-__host__ __device__ static Scores<T> scores_of(In<T> logit, uint32_t n, uint32_t best,
-                                               bool sigmoid)
+__host__ __device__ static Scores<T> scores_of(In<T> logit, uint32_t n, const OpAttr &attr)
 {
-    Scores<T> s = {logit, n, best, sigmoid, logit[0], 0};
+    const uint32_t groups = attr.groups ? attr.groups : 1;
+    Scores<T> s = {logit, n, attr.top, n / groups, attr.sigmoid, logit[0], 0, 0};
     for (uint32_t e = 1; e < n; e++)
         s.top = logit[e] > s.top ? logit[e] : s.top;
     for (uint32_t e = 0; e < n; e++)
         s.sum += exp(logit[e] - s.top);
+    for (uint32_t g = 0; g < groups; g++) {
+        const T own = groups > 1 ? s.best_two(g) : T(0);
+        uint32_t better = 0;
+        for (uint32_t i = 0; groups > 1 && i < groups; i++) {
+            const T other = s.best_two(i);
+            better += other > own || (other == own && i < g);
+        }
+        if (groups == 1 || better < attr.top_groups)
+            s.open |= uint64_t(1) << g;
+    }
     return s;
 }
 
@@ -56,8 +85,7 @@ template <typename T> static void gate_topk(const CudaCall *call)
     Out<T> weight = out<T>(call, 0);
     each(
         call->queue, tokens_of(&call->in[0]), BODY(uint64_t s) {
-            const Scores<T> score =
-                scores_of<T>(logit + s * n, n, attr.top, attr.sigmoid);
+            const Scores<T> score = scores_of<T>(logit + s * n, n, attr);
             T sum = 0;
             for (uint32_t e = 0; e < n; e++)
                 sum += score.chosen(e) ? score.of(e) : T(0);
@@ -76,8 +104,7 @@ template <typename T> static void gate_topk_dx(const CudaCall *call)
     Out<T> dlogit = out<T>(call, 0);
     each(
         call->queue, tokens_of(&call->in[1]), BODY(uint64_t s) {
-            const Scores<T> score =
-                scores_of<T>(logit + s * n, n, attr.top, attr.sigmoid);
+            const Scores<T> score = scores_of<T>(logit + s * n, n, attr);
             const In<T> dw = dweight + s * n;
             T sum = 0, dot = 0, mean = 0;
             for (uint32_t e = 0; e < n; e++)

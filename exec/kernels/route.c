@@ -1,7 +1,7 @@
 /* Routing to the best `top` of E experts by a weight for each token and expert (Shazeer et al.
- * 2017; with sigmoid scores DeepSeek-AI 2024, Eq. 12 to 15, without their groups), and the copies
- * of tokens that experts work on. An expert has C slots per group of S tokens, which it gives out
- * in their order; a token that finds no free slot is dropped by that expert. */
+ * 2017; with sigmoid scores and groups DeepSeek-AI 2024, Eq. 12 to 15 and Sec. 2.1.2), and the
+ * copies of tokens that experts work on. An expert has C slots per group of S tokens, which it
+ * gives out in their order; a token that finds no free slot is dropped by that expert. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
@@ -20,8 +20,18 @@ static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, doubl
         score[e] /= sum;
 }
 
-/* Whether expert e is among the best: fewer than `top` experts score more, or score as much and
- * come before it. */
+/* The sum of the two best of n scores. */
+static double best_two(const double *score, uint64_t n)
+{
+    double best = 0, second = 0;
+    for (uint64_t e = 0; e < n; e++) {
+        second = fmax(second, fmin(best, score[e]));
+        best = fmax(best, score[e]);
+    }
+    return best + second;
+}
+
+/* Whether number e is among the best: fewer than `top` are more, or as much and come before it. */
 static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
 {
     KILTER_ASSERT(e < n);
@@ -31,13 +41,26 @@ static bool is_chosen(const double *score, uint64_t n, uint64_t e, uint32_t top)
     return better < top;
 }
 
+/* The scores of experts in the groups of a token, -1 of the others: open [n]. */
+static void open_groups(const OpAttr *attr, const double *score, uint64_t n, double *open)
+{
+    const uint64_t groups = MAX(attr->groups, 1), size = n / groups;
+    double sum[MOST_EXPERT_GROUPS];
+    for (uint64_t g = 0; g < groups; g++)
+        sum[g] = best_two(&score[g * size], size);
+    for (uint64_t e = 0; e < n; e++)
+        open[e] = groups == 1 || is_chosen(sum, groups, e / size, attr->top_groups)
+                      ? score[e]
+                      : -1;
+}
+
 /* The factor from a score to its weight: scale, divided by the sum of the chosen scores if weights
  * are normalised. */
-static double unit_of(const OpAttr *attr, const double *score, uint64_t n)
+static double unit_of(const OpAttr *attr, const double *open, uint64_t n)
 {
     double sum = 0;
     for (uint64_t e = 0; e < n; e++)
-        sum += is_chosen(score, n, e, attr->top) ? score[e] : 0;
+        sum += is_chosen(open, n, e, attr->top) ? open[e] : 0;
     return attr->normalised ? attr->scale / sum : attr->scale;
 }
 
@@ -47,13 +70,14 @@ void kernel_gate_topk(const KernelCall *call)
     const OpAttr *attr = &call->op->attr;
     const uint64_t n = call->in[0].dim[call->in[0].rank - 1],
                    tokens = kernel_rows(&call->in[0]);
-    g_autofree double *score = g_new(double, n + 1);
+    g_autofree double *score = g_new(double, n + 1), *open = g_new(double, n + 1);
     for (uint64_t s = 0; s < tokens; s++) {
         scores_of(attr, call->in[0].data + s * n, n, score);
-        const double unit = unit_of(attr, score, n);
+        open_groups(attr, score, n, open);
+        const double unit = unit_of(attr, open, n);
         for (uint64_t e = 0; e < n; e++)
             call->out[0].data[s * n + e] =
-                is_chosen(score, n, e, attr->top) ? unit * score[e] : 0;
+                is_chosen(open, n, e, attr->top) ? unit * score[e] : 0;
     }
 }
 
@@ -65,14 +89,16 @@ void kernel_gate_topk_dx(const KernelCall *call)
     const OpAttr *attr = &call->op->attr;
     const uint64_t n = call->in[1].dim[call->in[1].rank - 1],
                    tokens = kernel_rows(&call->in[1]);
-    g_autofree double *score = g_new(double, n + 1), *dp = g_new(double, n + 1);
+    g_autofree double *score = g_new(double, n + 1), *open = g_new(double, n + 1),
+                      *dp = g_new(double, n + 1);
     for (uint64_t s = 0; s < tokens; s++) {
         const double *dw = call->in[0].data + s * n;
         double sum = 0, dot = 0, mean = 0;
         scores_of(attr, call->in[1].data + s * n, n, score);
-        const double unit = unit_of(attr, score, n);
+        open_groups(attr, score, n, open);
+        const double unit = unit_of(attr, open, n);
         for (uint64_t e = 0; e < n; e++) {
-            dp[e] = is_chosen(score, n, e, attr->top) ? 1 : 0;
+            dp[e] = is_chosen(open, n, e, attr->top) ? 1 : 0;
             sum += dp[e] * score[e];
             dot += dp[e] * score[e] * dw[e];
         }

@@ -7,16 +7,20 @@
  *
  *     H (1 - C(E - x, top) / C(E, top)) / (top H x / E)
  *
- * but inner links carry all copies: an exchange is not shorter than they take.
+ * With K of G groups of experts to choose from, of which a machine has m, it is the mean over the j
+ * of these among the K, with K / G of all experts and j / m of x. Inner links carry all copies, and
+ * an exchange is not shorter than they take.
  *
  * Beside computation (`beside`; DualPipe, Sec. 3.2.1; Megatron-LM's overlap of two microbatches):
  * where a forward pass of a stage and a backward pass of another microbatch follow one another, the
  * exchanges of each run beside the computations of the other, up to the time of these. The two make
  * a pair, and a pass is in one pair only. */
-#include "sim/tasks/task_lower.h"
 #include "data/base/free.h"
+#include "sim/tasks/task_lower.h"
 
 #include <math.h>
+
+#include <gsl/gsl_randist.h>
 
 typedef struct {
     uint32_t first, n; /* its tasks */
@@ -32,7 +36,8 @@ typedef struct {
 } StagePass;
 
 struct TaskExperts {
-    uint32_t *top;        /* [tensor]: copies of a token in experts' slots; 0: no such slots */
+    const Op *
+        *gate; /* [tensor]: what chooses the experts whose slots it has; NULL: none */
     uint32_t *home;       /* [group]: the first group of the same devices */
     StagePass (*pass)[2]; /* [home]: the present pass, and the one before */
     uint32_t n_groups;
@@ -49,19 +54,18 @@ static bool slots_of(const Op *op, TensorId *slots, TensorId *weights)
     return true;
 }
 
-static uint32_t *find_slots(const Graph *graph)
+static const Op **find_gates(const Graph *graph)
 {
-    uint32_t *top = g_new0(uint32_t, graph_n_tensors(graph));
+    const Op **of = g_new0(const Op *, graph_n_tensors(graph));
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         TensorId slots, weights;
         if (!slots_of(graph_get_op(graph, id), &slots, &weights))
             continue;
         const OpId gate = graph_tensor(graph, weights)->producer;
-        if (gate != GRAPH_NONE)
-            top[slots] = op_experts_of_token(graph_get_op(graph, gate)->kind,
-                                             &graph_get_op(graph, gate)->attr);
+        const Op *op = gate != GRAPH_NONE ? graph_get_op(graph, gate) : NULL;
+        of[slots] = op && op_experts_of_token(op->kind, &op->attr) ? op : NULL;
     }
-    return top;
+    return of;
 }
 
 static uint32_t *find_homes(const PlanLayout *layout)
@@ -84,7 +88,7 @@ TaskExperts *task_experts_new(const Lower *lower)
         return NULL;
     TaskExperts *experts = g_new0(TaskExperts, 1);
     experts->n_groups = lower->sim->parts->layout.n_groups;
-    experts->top = find_slots(lower->sim->graph);
+    experts->gate = find_gates(lower->sim->graph);
     experts->home = find_homes(&lower->sim->parts->layout);
     experts->pass = g_malloc0_n(experts->n_groups, sizeof *experts->pass);
     return experts;
@@ -98,17 +102,32 @@ void task_experts_free(TaskExperts *experts)
         for (uint32_t k = 0; k < 2; k++)
             if (experts->pass[g][k].exchange)
                 g_array_unref(experts->pass[g][k].exchange);
-    free_each(experts->pass, experts->home, experts->top, experts);
+    free_each(experts->pass, experts->home, experts->gate, experts);
 }
 
 /* --- to a machine once --- */
 
-/* Of an exchange's copies the part that its ports carry; see above. x: experts of a machine. */
-static double part_once(double experts, double top, double x)
+/* The chance that none of `top` different experts of so many is among the x of a machine. */
+static double chance_of_none(double experts, uint32_t top, double x)
 {
-    double none = 1; /* the chance that a machine has no expert of a token */
+    double none = 1;
     for (uint32_t i = 0; i < top; i++)
         none *= fmax(experts - x - i, 0) / (experts - i);
+    return none;
+}
+
+/* Of an exchange's copies the part that its ports carry; see above. x: experts of a machine. */
+static double part_once(const Op *gate, double experts, double x)
+{
+    const uint32_t top = op_experts_of_token(gate->kind, &gate->attr),
+                   n_groups = MAX(gate->attr.groups, 1),
+                   n_open = gate->attr.groups ? gate->attr.top_groups : 1;
+    const double of_group = experts / n_groups;
+    const uint32_t groups = MAX((uint32_t)(x / of_group), 1);
+    double none = 0;
+    for (uint32_t j = 0; j <= MIN(groups, n_open); j++)
+        none += gsl_ran_hypergeometric_pdf(j, groups, n_groups - groups, n_open) *
+                chance_of_none(n_open * of_group, top, j * x / groups);
     return fmin(1, experts * (1 - none) / (top * x));
 }
 
@@ -117,7 +136,7 @@ double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *
     const TaskExperts *of = lower->experts;
     const PricePlace *place = &team->place;
     double once = 1;
-    if (!of || !of->top[instr->tensor] || instr->collective != COLLECTIVE_ALL_TO_ALL ||
+    if (!of || !of->gate[instr->tensor] || instr->collective != COLLECTIVE_ALL_TO_ALL ||
         place->hosts < 2 || !place->own)
         return 1;
     for (uint32_t d = 0; d < team->n_sets * team->n; d++) {
@@ -131,7 +150,7 @@ double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *
                                team->first, 0));
     const double n = team->n, a = place->most,
                  inner = (n - 1) / (n - a) * place->exchange / place->inner.bandwidth,
-                 part = part_once(experts, of->top[instr->tensor],
+                 part = part_once(of->gate[instr->tensor], experts,
                                   experts * slots.inside / place->hosts);
     return 1 - once * (1 - fmin(1, fmax(part, inner)));
 }
@@ -190,7 +209,7 @@ void task_experts_compute(Lower *lower, const Instr *instr, double seconds)
 
 void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
 {
-    if (!lower->experts || !lower->experts->top[instr->tensor] ||
+    if (!lower->experts || !lower->experts->gate[instr->tensor] ||
         instr->microbatch == PROGRAM_WHOLE)
         return;
     double part = 1, seconds = INFINITY;

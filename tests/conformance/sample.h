@@ -124,6 +124,11 @@ static inline void sample_constrain(OpKind kind, SampleShape *s, GRand *random)
     case OP_GATE_TOPK_DX:
         s->attr.top = sample_between(random, 1, 2);
         e['E'] += s->attr.top;
+        if (g_rand_boolean(random)) {
+            s->attr.groups = sample_between(random, 2, 4);
+            s->attr.top_groups = sample_between(random, 1, s->attr.groups);
+            e['E'] *= s->attr.groups;
+        }
         s->attr.scale = 1.5;
         s->attr.sigmoid = g_rand_boolean(random);
         s->attr.normalised = s->attr.top > 1 && g_rand_boolean(random);

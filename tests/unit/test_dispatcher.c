@@ -5,6 +5,7 @@
 
 #include "experiments/calibration/trial_plan.h"
 #include "tests/support/made_plan.h"
+#include "tests/support/program.h"
 
 /* NVLink so fast that ports alone decide. */
 #define CLUSTER                                                                          \
@@ -16,17 +17,13 @@ typedef struct {
     double seconds, comm_s;
 } Times;
 
-static Times times_of(const char *fidelity, const char *dispatcher, uint32_t top,
-                      const char *further)
+static Times times_of_model(char *model, const char *fidelity,
+                            const char *dispatcher, const char *further)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *options =
         g_strdup_printf("micro_batch=1,network=crossbar,runtime=none,dispatcher=%s%s",
                         dispatcher, further);
-    g_autofree char *model = g_strdup_printf(
-        "mixtral:layers=4,hidden=4096,heads=32,kv_heads=8,ffn=2048,experts=32,top=%u,"
-        "seq=4096,vocab=1024,global_batch=64,precision=bf16",
-        top);
     Trial trial = {.model = model,
                    .planner = "manual",
                    .options = options,
@@ -42,6 +39,16 @@ static Times times_of(const char *fidelity, const char *dispatcher, uint32_t top
     times.comm_s = detail.comm_s;
     cluster_free(trial.cluster);
     return times;
+}
+
+static Times times_of(const char *fidelity, const char *dispatcher, uint32_t top,
+                      const char *further)
+{
+    g_autofree char *model = g_strdup_printf(
+        "mixtral:layers=4,hidden=4096,heads=32,kv_heads=8,ffn=2048,experts=32,top=%u,"
+        "seq=4096,vocab=1024,global_batch=64,precision=bf16",
+        top);
+    return times_of_model(model, fidelity, dispatcher, further);
 }
 
 /* Machines that have an expert of a token: 4 machines of 8 of 32 experts. */
@@ -70,6 +77,45 @@ static void test_once(void **state)
             assert_close((all.comm_s - once.comm_s) / copy_s, TOP[i] - machines(TOP[i]),
                          0.02);
         }
+    }
+}
+
+/* A token's experts are in K of G groups: as many machines as groups have 8 experts each, and half
+ * as many as groups have two groups of 4. */
+static void test_groups(void **state)
+{
+    static const struct {
+        uint32_t groups, open;
+        double machines;
+    } OF[] = {
+        {1, 1, 4 * (1 - 24.0 * 23 / (32 * 31))},
+        {4, 2, 2 * (1 - 8.0 * 7 / (16 * 15))},
+        {4, 1, 1},
+        {8, 1, 1},
+        /* C(6, 1) of C(8, 2) pairs of groups have one of the machine's two, 1 both */
+        {8, 2, 4 * (2 * 6 / 28.0 * (1 - 4.0 * 3 / (8 * 7)) + 1 / 28.0)}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    double all[2] = {0};
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF) + 1; i++) {
+        const uint32_t top = i ? 2 : 1, k = i ? i - 1 : 0;
+        g_autofree char *config = g_strdup_printf(
+            "{'model_type':'glm4_moe','num_hidden_layers':4,'hidden_size':4096,"
+            "'num_attention_heads':32,'num_key_value_heads':8,'moe_intermediate_size':"
+            "2048,"
+            "'n_routed_experts':32,'n_shared_experts':0,'num_experts_per_tok':%u,"
+            "'vocab_size':1024,'first_k_dense_replace':0,'n_group':%u,'topk_group':%u}",
+            top, OF[k].groups, OF[k].open);
+        g_strdelimit(config, "'", '"');
+        sandbox_write(box, "groups.json", config);
+        g_autofree char *model = g_strdup_printf(
+            "%s/groups.json:seq=4096,global_batch=64,precision=bf16", box->folder);
+        all[i > 0] = times_of_model(model, "stage", "alltoall", ",ep=8").comm_s;
+        if (i > 0)
+            assert_close(
+                (all[1] - times_of_model(model, "stage", "once", ",ep=8").comm_s) /
+                    (all[1] - all[0]),
+                2 - OF[k].machines, 0.02);
     }
 }
 
@@ -115,8 +161,7 @@ static void test_without_effect(void **state)
             "global_batch=16",
             OF[i].model);
         g_autofree char *set = g_strdup_printf("dispatcher=once costs=%s", OF[i].costs);
-        g_auto(Made) made =
-            make("manual", model, OF[i].cluster, set, &error);
+        g_auto(Made) made = make("manual", model, OF[i].cluster, set, &error);
         assert_null(made.plan);
         assert_int_equal(error->code, KILTER_ERROR_INPUT);
         assert_non_null(strstr(error->message, "dispatcher has no effect here"));
@@ -126,9 +171,9 @@ static void test_without_effect(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_once),
-                                       cmocka_unit_test(test_inside),
-                                       cmocka_unit_test(test_overlapped),
-                                       cmocka_unit_test(test_without_effect)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_once), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_inside), cmocka_unit_test(test_overlapped),
+        cmocka_unit_test(test_without_effect)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -282,6 +282,20 @@ static void test_gate_single_expert(void **state)
 
 /* About `rate` of the elements are dropped, the others scaled so that the mean stays;
  * another seed, another mask. */
+/* Scores .9 .1 | .6 .5 | .3 .75: of the two groups with the most in two experts, the best two. */
+static void test_gate_groups(void **state)
+{
+    (void)state;
+    const Input in[] = {{3,
+                         {1, 1, 6},
+                         NUMBERS(log(.9 / .1), log(.1 / .9), log(.6 / .4), 0,
+                                 log(.3 / .7), log(.75 / .25))}};
+    const OpAttr attr = {
+        .top = 2, .groups = 3, .top_groups = 2, .sigmoid = true, .scale = 2};
+    const double want[] = {0, 0, 1.2, 0, 0, 1.5};
+    expect(OP_GATE_TOPK, attr, NULL, 1, in, want, G_N_ELEMENTS(want));
+}
+
 static void test_dropout(void **state)
 {
     (void)state;
@@ -446,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_gate_capacity_and_priority),
         cmocka_unit_test(test_gate_top1),
         cmocka_unit_test(test_gate_single_expert),
+        cmocka_unit_test(test_gate_groups),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_master_copies),
         cmocka_unit_test(test_muon),

@@ -188,6 +188,10 @@ static void put_experts(const Architecture *a, char **value)
         put_number(value, WORD_SHARED_FFN, a->shared_ffn);
     if (a->sigmoid)
         put_text(value, WORD_SCORE, "sigmoid");
+    if (a->expert_groups > 1) {
+        put_number(value, WORD_EXPERT_GROUPS, a->expert_groups);
+        put_number(value, WORD_TOP_GROUPS, a->top_groups);
+    }
 }
 
 static void put_architecture(const Architecture *a, char **value)
