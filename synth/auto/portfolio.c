@@ -791,7 +791,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
         return false;
     note_precision(run);
     run->floor = sim_memory_floor(run->graph);
-    run->has.attention = technique_has_attention(run->graph);
+    run->has = technique_needs(run->graph);
     run->has.hosts = technique_has_hosts(cluster);
     list_choices(portfolio, cluster, run->how);
     for (uint32_t i = 0; i < portfolio->choices->len; i++)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Facts about the question without which a technique brings nothing. */
-enum { NO_NEED = 0, ATTENTION = 1, HOSTS = 2 };
+enum { NO_NEED = 0, ATTENTION = 1, HOSTS = 2, SCORES = 4, FUSED = 8 };
 
 /* Sets for the planners with an ability and without another one. Planners of strategies search
  * degrees, placements and cuts for each of them. */
@@ -20,10 +20,13 @@ static const struct {
      "zero=1 sequence_parallel=on"},
     {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,
      "zero=1 schedule=interleaved"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,
+    {PLANNER_STRATEGY, PLANNER_LAST, SCORES, TECHNIQUE_NEAR,
      "zero=1 recompute=selective"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
+    {PLANNER_STRATEGY, PLANNER_LAST, SCORES, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on recompute=selective"},
+    {PLANNER_STRATEGY, PLANNER_LAST, FUSED, TECHNIQUE_NEAR, "zero=1 recompute=alternate"},
+    {PLANNER_STRATEGY, PLANNER_LAST, FUSED, TECHNIQUE_NEAR,
+     "zero=1 sequence_parallel=on recompute=alternate"},
     {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on schedule=interleaved"},
     {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1 recompute=full"},
@@ -62,11 +65,15 @@ static const char *technique_value(const char *pair)
     return pair + strlen(pair) + 1;
 }
 
-bool technique_has_attention(const Graph *graph)
+TechniqueNeeds technique_needs(const Graph *graph)
 {
-    bool has = false;
-    for (OpId id = 0; id < graph_n_ops(graph) && !has; id++)
-        has = strstr(op_kind_name(graph_get_op(graph, id)->kind), "attention") != NULL;
+    TechniqueNeeds has = {0};
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const char *name = op_kind_name(graph_get_op(graph, id)->kind);
+        has.attention |= strstr(name, "attention") != NULL;
+        has.fused |= g_str_has_prefix(name, "fused_attention");
+    }
+    has.scores = has.attention && !has.fused;
     return has;
 }
 
@@ -85,7 +92,8 @@ static bool technique_is_open(uint32_t row, TechniqueNeeds has,
                               const PlannerOptions *options)
 {
     g_auto(GStrv) pair = technique_pairs(SET[row].set);
-    const uint32_t given = (has.attention ? ATTENTION : 0) |
+    const uint32_t given = (has.attention ? ATTENTION : 0) | (has.scores ? SCORES : 0) |
+                           (has.fused ? FUSED : 0) |
                            (has.hosts && !planner_options_target(options) ? HOSTS : 0);
     bool open = (SET[row].needs & ~given) == 0;
     for (uint32_t i = 0; pair[i]; i++)

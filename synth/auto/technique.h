@@ -14,17 +14,18 @@ typedef enum {
     TECHNIQUE_REFUSED
 } TechniqueWhen;
 
-/* Whether there is what some techniques need: attention in the graph; hosts whose memory and links
- * are known in all machines. */
+/* Whether there is what some techniques need: attention in the graph, such that keeps scores or such
+ * that keeps none; hosts whose memory and links are known in all machines. */
 typedef struct {
-    bool attention, hosts;
+    bool attention, scores, fused, hosts;
 } TechniqueNeeds;
 
 /* The next set of techniques for a planner beside what the options ask for, as words for --set;
  * *row, 0 at first, is where to go on; NULL: there is none. */
 const char *technique_next(const Planner *planner, TechniqueNeeds has,
                            const PlannerOptions *options, uint32_t *row);
-bool technique_has_attention(const Graph *graph);
+/* What the graph has of these. */
+TechniqueNeeds technique_needs(const Graph *graph);
 /* Whether all machines say what their hosts have. */
 bool technique_has_hosts(const Cluster *cluster);
 TechniqueWhen technique_when(const char *set);

@@ -338,7 +338,7 @@ static double phase_s(const Costing *c, Phase phase, uint32_t l)
 static void add_entry(const Costing *c, JointGroup *group, uint32_t m)
 {
     const uint32_t n = c->problem->n_layers;
-    const Recompute mode = JOINT_MODE[m];
+    const Recompute mode = c->menu->mode[m];
     JointEntry e = joint_entry_new(n, c->n, 1);
     const double *share = shares_of(c, batch_units(c));
     const double batch = c->menu->model->global_batch * c->part;
@@ -477,7 +477,7 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
     find_ports(&c);
     read_program(&c);
     for (uint32_t m = 0; m < JOINT_MODES; m++)
-        if (joint_may_recompute(menu, JOINT_MODE[m], p->recompute))
+        if (joint_may_recompute(menu, m, p->recompute))
             add_entry(&c, group, m);
     pipeline_builder_clear(&c.places);
 }

@@ -22,30 +22,6 @@ static void free_inside(void *data)
     free_each(inside->ratio, inside->view_ratio, inside);
 }
 
-JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
-                                GError **error)
-{
-    g_autoptr(AmpCluster) cluster = synth_amp_cluster(view, error);
-    g_autoptr(AmpModel) model =
-        cluster ? synth_amp_model(graph, view, NULL, error) : NULL;
-    if (!model)
-        return NULL;
-    JointMenu *menu = g_new0(JointMenu, 1);
-    menu->graph = graph;
-    menu->view = view;
-    menu->cluster = g_steal_pointer(&cluster);
-    menu->model = g_steal_pointer(&model);
-    menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
-    g_array_set_clear_func(menu->kind, clear_kind);
-    for (uint32_t m = 0; m < JOINT_MODES; m++)
-        menu->again[m] = synth_again(graph, JOINT_MODE[m]);
-    menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    menu->inside = g_ptr_array_new_with_free_func(free_inside);
-    joint_find_kinds(menu, coarse);
-    return menu;
-}
-
 void synth_joint_menu_free(JointMenu *menu)
 {
     if (!menu)
@@ -117,6 +93,58 @@ static double part_s(const JointMenu *menu, const Sharing *s, uint32_t at,
     return seconds;
 }
 
+/* --- modes of recomputation --- */
+
+void joint_find_worth(const double *again_s, const double *less, bool *is_worth)
+{
+    for (uint32_t m = 0; m < JOINT_MODES; m++) {
+        is_worth[m] = m == 0 || less[m] > 0;
+        for (uint32_t a = 0; a < JOINT_MODES; a++)
+            for (uint32_t b = 0; b < JOINT_MODES; b++) {
+                const double part = (less[m] - less[a]) / (less[b] - less[a]);
+                if (a != m && b != m && less[a] <= less[m] && less[m] < less[b] &&
+                    again_s[a] + (again_s[b] - again_s[a]) * part < again_s[m])
+                    is_worth[m] = false;
+            }
+    }
+}
+
+/* Of a mode on the first kind of devices, for one sample: the seconds that it takes again, and the
+ * bytes that it saves. */
+static void mode_costs(const JointMenu *menu, Recompute mode, double *again_s,
+                       double *less)
+{
+    const Sharing s = {&g_array_index(menu->kind, JointKind, 0), 1, 1};
+    const AmpAgain *again = mode ? amp_again(menu->model, mode) : NULL;
+    *again_s = *less = 0;
+    for (uint32_t l = 0; again && l < menu->model->n_layers; l++) {
+        *again_s += part_s(menu, &s, l, again);
+        *less += again->less[l];
+    }
+}
+
+/* Norms and other ops whose outputs are cheap to make again, attention that is not fused, every
+ * second product, and all. */
+static void find_modes(JointMenu *menu)
+{
+    static const Recompute all[JOINT_MODES] = {
+        RECOMPUTE_NONE, RECOMPUTE_LAYERNORM | RECOMPUTE_MOE_ACT | RECOMPUTE_MLA_UP_PROJ,
+        RECOMPUTE_SELECTIVE, RECOMPUTE_ALTERNATE, RECOMPUTE_FULL};
+    double again_s[JOINT_MODES], less[JOINT_MODES], of;
+    for (uint32_t m = 0; m < JOINT_MODES; m++) {
+        menu->mode[m] = all[m];
+        for (uint32_t bit = 1; bit < RECOMPUTE_UNKNOWN && all[m] & (all[m] - 1);
+             bit *= 2) {
+            mode_costs(menu, (Recompute)(all[m] & bit), &of, &less[m]);
+            if (less[m] <= 0)
+                menu->mode[m] = (Recompute)(menu->mode[m] & ~bit);
+        }
+        mode_costs(menu, menu->mode[m], &again_s[m], &less[m]);
+        menu->again[m] = synth_again(menu->graph, menu->mode[m]);
+    }
+    joint_find_worth(again_s, less, menu->is_worth);
+}
+
 /* Adds the seconds of the n-th layer's step to a row of prefix sums. */
 static void add_to(double *row, uint32_t l, double seconds)
 {
@@ -130,9 +158,9 @@ static void add_modes(const JointMenu *menu, const Sharing *s, const double *slo
     const uint32_t n = menu->model->n_layers;
     for (uint32_t m = 1; m < JOINT_MODES; m++) {
         double *row = &sum[(JOINT_AGAIN + m) * (n + 1)];
-        const AmpAgain *again = JOINT_MODE[m] == RECOMPUTE_FULL
+        const AmpAgain *again = menu->mode[m] == RECOMPUTE_FULL
                                     ? NULL
-                                    : amp_again(menu->model, JOINT_MODE[m]);
+                                    : amp_again(menu->model, menu->mode[m]);
         for (uint32_t l = 0; l < n; l++)
             add_to(row, l,
                    !again               ? sum[l + 1] - sum[l]
@@ -283,7 +311,7 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
 
 /* The ways of a stage to need less memory: recompute, or divide the optimizer's states, or both. */
 typedef struct {
-    uint32_t mode; /* of JOINT_MODE */
+    uint32_t mode; /* of the menu */
     bool divides;
 } Way;
 
@@ -298,7 +326,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
 {
     const uint32_t n = p->n_layers;
     JointEntry e = joint_entry_new(n, dp, tp);
-    e.recompute = JOINT_MODE[way->mode];
+    e.recompute = menu->mode[way->mode];
     e.divides = way->divides;
     uint32_t slowest = 0, most = 0;
     memcpy(e.samples, samples, dp * sizeof *samples);
@@ -342,14 +370,9 @@ static void note_least(JointMenu *menu, JointProblem *p, uint32_t kind, uint32_t
     }
 }
 
-bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute)
+bool joint_may_recompute(const JointMenu *menu, uint32_t mode, bool recompute)
 {
-    double less = 0;
-    if (mode == RECOMPUTE_NONE || mode == RECOMPUTE_FULL || !recompute)
-        return mode == RECOMPUTE_NONE || recompute;
-    for (uint32_t l = 0; l < menu->model->n_layers; l++)
-        less += amp_again(menu->model, mode)->less[l];
-    return less > 0;
+    return mode == 0 || (recompute && menu->is_worth[mode]);
 }
 
 static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
@@ -381,13 +404,39 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                 note_least(menu, p, kind[r], tp, samples[r], batch);
         for (uint32_t w = 0; w < MOST_WAYS; w++) {
             const Way way = {w / 2, w % 2 == 1};
-            const Recompute mode = JOINT_MODE[way.mode];
-            if (joint_may_recompute(menu, mode, recompute) && (dp > 1 || !way.divides) &&
+            const Recompute mode = menu->mode[way.mode];
+            if (joint_may_recompute(menu, way.mode, recompute) &&
+                (dp > 1 || !way.divides) &&
                 (!keep || (way.divides == keep->divides && mode == keep->recompute)))
                 group->entry[group->n_entries++] =
                     fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
         }
     }
+}
+
+/* --- menus --- */
+
+JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
+                                GError **error)
+{
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(view, error);
+    g_autoptr(AmpModel) model =
+        cluster ? synth_amp_model(graph, view, NULL, error) : NULL;
+    if (!model)
+        return NULL;
+    JointMenu *menu = g_new0(JointMenu, 1);
+    menu->graph = graph;
+    menu->view = view;
+    menu->cluster = g_steal_pointer(&cluster);
+    menu->model = g_steal_pointer(&model);
+    menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
+    g_array_set_clear_func(menu->kind, clear_kind);
+    menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    menu->inside = g_ptr_array_new_with_free_func(free_inside);
+    joint_find_kinds(menu, coarse);
+    find_modes(menu);
+    return menu;
 }
 
 /* --- problems --- */

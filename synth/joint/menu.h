@@ -15,11 +15,8 @@ typedef struct {
         n_units;
 } JointKind;
 
-/* The modes of recomputation that stages may have, none first: fewer than recomputation's classes,
- * since each is one more choice for every group of devices. */
-static const Recompute JOINT_MODE[] = {RECOMPUTE_NONE, RECOMPUTE_SELECTIVE,
-                                       RECOMPUTE_FULL};
-enum { JOINT_MODES = G_N_ELEMENTS(JOINT_MODE) };
+/* The modes of recomputation that stages may have: none, and from the least to all. */
+enum { JOINT_MODES = 5 };
 
 struct JointMenu {
     const Graph *graph;
@@ -32,6 +29,8 @@ struct JointMenu {
     GArray *place; /* uint32_t */
     bool
         in_order; /* the units of all kinds together have too many combinations for one search */
+    Recompute mode[JOINT_MODES];   /* without classes of which the model has no ops */
+    bool is_worth[JOINT_MODES];    /* stages may have it */
     SynthAgain again[JOINT_MODES]; /* what each mode runs again */
     GHashTable *passes;    /* "kind tp samples" -> seconds, prefix sums over the layers */
     GPtrArray *inside;     /* JointInside found so far */
@@ -51,8 +50,11 @@ static inline bool joint_splits(Recompute mode)
 
 /* An entry with rows of 0. */
 JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
-/* Whether a stage may recompute in this way, because it saves memory. */
-bool joint_may_recompute(const JointMenu *menu, Recompute mode, bool recompute);
+/* Whether each mode is worth it by the seconds that it takes again and the bytes that it saves: there
+ * are no two others that, each for a part of the layers, save as much in less time. */
+void joint_find_worth(const double *again_s, const double *less, bool *is_worth);
+/* Whether a stage may recompute in this way. */
+bool joint_may_recompute(const JointMenu *menu, uint32_t mode, bool recompute);
 
 /* --- SPMD programs (synth/joint/inside.c, synth/joint/promise.c) --- */
 

@@ -163,13 +163,13 @@ GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error)
     for (uint32_t d = 0; d < menu->model->n_degrees; d++)
         for (uint32_t tp = menu->model->degree[d], dp = 1; dp * tp <= n; dp++)
             for (uint32_t way = 0; n % (dp * tp) == 0 && way < 2 * JOINT_MODES; way++) {
-                const Recompute mode = JOINT_MODE[way / 2];
+                const Recompute mode = menu->mode[way / 2];
                 const JointKeep keep = {.pp = n / dp / tp,
                                         .dp = dp,
                                         .tp = tp,
                                         .divides = way % 2,
                                         .recompute = mode};
-                if ((dp > 1 || !keep.divides) && joint_may_recompute(menu, mode, true))
+                if ((dp > 1 || !keep.divides) && joint_may_recompute(menu, way / 2, true))
                     uniform_add(menu, keep, target, keeps, &first);
             }
     if (keeps->len > 0)

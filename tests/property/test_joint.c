@@ -737,26 +737,51 @@ static void test_density(void **state)
     }
 }
 
-/* Layers are recomputed selectively if any of them keeps something for that, wherever it is. */
+/* Modes that are left out save less than a mix of two others that takes no longer; the rest do not.
+ * None stays, and of equal ones one. */
 static void test_may_recompute(void **state)
 {
-    enum { LAYERS = 5 };
     (void)state;
-    for (uint32_t which = 0; which <= LAYERS; which++) {
-        double inner[LAYERS + 1] = {0};
-        AmpAgain again = {.mode = RECOMPUTE_SELECTIVE, .less = inner};
-        g_autoptr(GHashTable) modes = g_hash_table_new(NULL, NULL);
-        g_hash_table_insert(modes, GUINT_TO_POINTER(RECOMPUTE_SELECTIVE), &again);
-        AmpModel model = {.n_layers = LAYERS, .again = modes};
-        const JointMenu menu = {.model = &model};
-        inner[which] = 1;
-        assert_true(joint_may_recompute(&menu, RECOMPUTE_NONE, false));
-        assert_true(joint_may_recompute(&menu, RECOMPUTE_FULL, true));
-        assert_false(joint_may_recompute(&menu, RECOMPUTE_FULL, false));
-        assert_false(joint_may_recompute(&menu, RECOMPUTE_SELECTIVE, false));
-        assert_int_equal(joint_may_recompute(&menu, RECOMPUTE_SELECTIVE, true),
-                         which < LAYERS);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    uint32_t left_out = 0;
+    for (uint32_t i = 0; i < 200; i++) {
+        double again_s[JOINT_MODES] = {0}, less[JOINT_MODES] = {0};
+        JointMenu menu = {.model = NULL};
+        for (uint32_t m = 1; m < JOINT_MODES; m++) {
+            again_s[m] = g_rand_double_range(rand, 0.1, 5);
+            less[m] = i % 4 == 0 && m == 2 ? 0 : g_rand_double_range(rand, 0.1, 5);
+        }
+        joint_find_worth(again_s, less, menu.is_worth);
+        for (uint32_t m = 1; m < JOINT_MODES; m++) {
+            double best_s = INFINITY; /* of a mix that saves as much */
+            for (uint32_t a = 0; a < JOINT_MODES; a++)
+                for (uint32_t b = 0; b < JOINT_MODES; b++)
+                    for (double part = 0; part <= 1 && a != m && b != m; part += 1e-3)
+                        if (part * less[a] + (1 - part) * less[b] >= less[m])
+                            best_s =
+                                fmin(best_s, part * again_s[a] + (1 - part) * again_s[b]);
+            if (menu.is_worth[m] && less[m] > 0)
+                assert_true(best_s > again_s[m] * (1 - 1e-2));
+            left_out += !menu.is_worth[m];
+            assert_false(joint_may_recompute(&menu, m, false));
+            assert_int_equal(joint_may_recompute(&menu, m, true), menu.is_worth[m]);
+        }
+        assert_true(joint_may_recompute(&menu, 0, false));
     }
+    assert_true(left_out > 100);
+}
+
+/* Long sequences with fused attention: norms alone run again, which whole layers had to (10.35 s). */
+static void test_classes(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) made = make("joint", "llama:precision=bf16,global_batch=16,seq=16384",
+                             "1x8xa100-80g", "", &error);
+    assert_no_error(error);
+    assert_true(made.plan->feasible && made.plan->strategy.recompute);
+    assert_non_null(strstr(made.plan->strategy.recompute, "layernorm"));
+    assert_at_most(made.plan->iteration_time_s, 10.2);
 }
 
 /* With memory from plenty to little, plans fit, are right, and are above their bound, as are those
@@ -1044,6 +1069,7 @@ int main(void)
         cmocka_unit_test(test_a_pair_is_found),
         cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_may_recompute),
+        cmocka_unit_test(test_classes),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_positions_of_one_group),
         cmocka_unit_test(test_walk),

@@ -153,7 +153,8 @@ static bool is_tried(bool hosts, const PlannerOptions *options)
     bool tried = false;
     const char *set;
     for (uint32_t row = 0;
-         (set = technique_next(planner_find("amp", NULL), (TechniqueNeeds){true, hosts},
+         (set = technique_next(planner_find("amp", NULL),
+                               (TechniqueNeeds){.attention = true, .hosts = hosts},
                                options, &row));)
         tried |=
             strstr(set, "offload=optimizer") && technique_when(set) == TECHNIQUE_MISFIT;
@@ -174,6 +175,16 @@ static void test_techniques(void **state)
     assert_true(set_options(&options, "runtime=none", &error));
     assert_true(is_tried(true, &options));
     assert_false(is_tried(false, &options));
+    /* every second product where attention keeps no scores that selective could make again */
+    uint32_t row = 0, alternate = 0;
+    const char *set;
+    while ((set = technique_next(planner_find("amp", NULL),
+                                 (TechniqueNeeds){.attention = true, .fused = true},
+                                 &options, &row))) {
+        alternate += strstr(set, "recompute=alternate") != NULL;
+        assert_null(strstr(set, "selective"));
+    }
+    assert_int_equal(alternate, 2);
     assert_true(set_options(&options, "recompute=full", &error)); /* the user's choice */
     assert_false(is_tried(true, &options));
 }
