@@ -14,8 +14,8 @@ typedef enum {
     TECHNIQUE_REFUSED
 } TechniqueWhen;
 
-/* Whether there is what some techniques need: attention in the graph, such that keeps scores or such
- * that keeps none; hosts whose memory and links are known in all machines. */
+/* Whether there is what some techniques need: attention in the graph, such that keeps scores or
+ * such that keeps none; hosts whose memory and links are known in all machines. */
 typedef struct {
     bool attention, scores, fused, hosts;
 } TechniqueNeeds;
@@ -24,7 +24,7 @@ typedef struct {
  * *row, 0 at first, is where to go on; NULL: there is none. */
 const char *technique_next(const Planner *planner, TechniqueNeeds has,
                            const PlannerOptions *options, uint32_t *row);
-/* What the graph has of these. */
+/* Those of the graph. */
 TechniqueNeeds technique_needs(const Graph *graph);
 /* Whether all machines say what their hosts have. */
 bool technique_has_hosts(const Cluster *cluster);

@@ -109,8 +109,8 @@ void joint_find_worth(const double *again_s, const double *less, bool *is_worth)
     }
 }
 
-/* Of a mode on the first kind of devices, for one sample: the seconds that it takes again, and the
- * bytes that it saves. */
+/* Of a mode on the first kind of devices, for one sample: the seconds that it takes again, and
+ * the bytes that it saves. */
 static void mode_costs(const JointMenu *menu, Recompute mode, double *again_s,
                        double *less)
 {

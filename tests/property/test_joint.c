@@ -737,8 +737,8 @@ static void test_density(void **state)
     }
 }
 
-/* Modes that are left out save less than a mix of two others that takes no longer; the rest do not.
- * None stays, and of equal ones one. */
+/* Modes that are left out save less than a mix of two others that takes no longer; the rest do
+ * not. None stays. */
 static void test_may_recompute(void **state)
 {
     (void)state;
@@ -771,7 +771,7 @@ static void test_may_recompute(void **state)
     assert_true(left_out > 100);
 }
 
-/* Long sequences with fused attention: norms alone run again, which whole layers had to (10.35 s). */
+/* Long sequences with fused attention: norms alone run again, not whole layers (10.35 s). */
 static void test_classes(void **state)
 {
     (void)state;
