@@ -404,11 +404,17 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
                           const CommandOptions *options, json_t *list, GError **error)
 {
     ClaimsCount count = {0};
+    g_autofree char *known = NULL; /* a paper's figures ask many of the same questions */
     for (guint i = 0; i < experiments->len; i++) {
+        const char *name = experiment_name(experiments->pdata[i]);
+        if (i > 0 && strncmp(name, experiment_name(experiments->pdata[i - 1]),
+                             strcspn(name, "-") + 1) != 0)
+            g_clear_pointer(&known, g_free);
         Terminal *terminal = terminal_begin(options->quiet || options->json);
         ReproduceOptions reproduce_options = {
             .database = own->database,
             .folder = own->folder ? own->folder : "out",
+            .known = known,
             .command = line,
             .revision = command_revision(),
             .change = change_of(own, options),
@@ -427,6 +433,8 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             puts("");
         reproduce_report(experiments->pdata[i], &reproduction, options, list);
         claims_count(reproduction.claims, &count);
+        g_free(known);
+        known = g_steal_pointer(&reproduction.database);
     }
     g_autofree char *held = claims_count_text(&count);
     if (experiments->len > 1 && !options->json && !options->quiet)

@@ -17,8 +17,7 @@ static bool is_one_paper(const char *asked, const GPtrArray *names, GError **err
     for (guint i = 0; i < names->len && g_str_has_suffix(names->pdata[i], end); i++)
         g_string_append_printf(list, "%s%s", i ? ", " : "", (char *)names->pdata[i]);
     return names->len < 2 || !*list->str ||
-           refuse(error, "'%s' may be any of %s", asked,
-                       list->str);
+           refuse(error, "'%s' may be any of %s", asked, list->str);
 }
 
 char **reproduce_names(const char *asked, GError **error)
@@ -90,12 +89,21 @@ static bool add_column(const Experiment *experiment, uint32_t index,
     return judged != NULL;
 }
 
+static bool take_known(Store *store, const ReproduceOptions *options,
+                       const char *database, GError **error)
+{
+    uint32_t added;
+    return !options->known || strcmp(options->known, database) == 0 ||
+           store_merge(store, options->known, &added, error);
+}
+
 static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,
                             Reproduction *reproduction, GError **error)
 {
     const char *name = experiment_name(experiment);
     g_autoptr(Store) store = store_open(reproduction->database, error);
     if (!store || !store_begin_run(store, options->command, options->revision, error) ||
+        !take_known(store, options, reproduction->database, error) ||
         !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||
         !experiment_select(experiment, store, error))
         return false;
@@ -116,8 +124,7 @@ static bool prepare(const char *name, const char *folder, GError **error)
     if (!sql)
         return false;
     return g_mkdir_with_parents(folder, 0777) == 0 ||
-           refuse(error, "cannot make the folder %s: %s", folder,
-                       g_strerror(errno));
+           refuse(error, "cannot make the folder %s: %s", folder, g_strerror(errno));
 }
 
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,

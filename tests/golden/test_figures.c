@@ -6,6 +6,7 @@
 #include "data/store/store.h"
 #include "experiments/figures/claims.h"
 #include "experiments/figures/figure.h"
+#include "experiments/figures/reproduce.h"
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/result.h"
 #include "experiments/sweep/sweep.h"
@@ -212,12 +213,36 @@ static void test_counts_of_claims(void **state)
     assert_int_equal(count.calibrated, 8);
 }
 
+/* A figure takes over the answers of a database that is known, and evaluates only the rest. */
+static void test_known_answers(void **state)
+{
+    (void)state;
+    GError *error = NULL;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = load("hap-fig4");
+    g_autofree char *known = g_build_filename(box->folder, "known.db", NULL),
+                    *other = g_build_filename(box->folder, "other.db", NULL);
+    ReproduceOptions options = {
+        .database = known, .folder = box->folder, .command = "test", .revision = ""};
+    for (uint32_t i = 0; i < 2; i++) {
+        g_auto(Reproduction) made = {0};
+        reproduce_run(experiment, &options, &made, &error);
+        assert_no_error(error);
+        assert_true(made.progress.total > 10);
+        assert_int_equal(made.progress.present, i ? made.progress.total : 0);
+        assert_string_equal(made.database, i ? other : known);
+        options.known = known;
+        options.database = other;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),           cmocka_unit_test(test_no_results),
-        cmocka_unit_test(test_exchanges),       cmocka_unit_test(test_bad_exchanges),
-        cmocka_unit_test(test_devices_of_rows), cmocka_unit_test(test_counts_of_claims),
+        cmocka_unit_test(test_known_answers),    cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_no_results),       cmocka_unit_test(test_exchanges),
+        cmocka_unit_test(test_bad_exchanges),    cmocka_unit_test(test_devices_of_rows),
+        cmocka_unit_test(test_counts_of_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
