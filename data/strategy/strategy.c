@@ -175,6 +175,11 @@ bool strategy_switches(const char *text, const char **kept, GError **error)
 bool strategy_offload(const char *text, const char **kept, GError **error)
 {
     *kept = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
+    if (strstr(text, "activations"))
+        return refuse(error,
+                      "activations are not offloaded, since no instruction brings one back "
+                      "for the backward; recompute makes them again: '%s'",
+                      text);
     return !*kept || strcmp(text, "optimizer") == 0 ||
            strategy_offloads_parameters(text) ||
            refuse(error, "expected none, optimizer, optimizer+parameters: '%s'", text);

@@ -119,6 +119,11 @@ static void test_refusals(void **state)
     assert_error(error, KILTER_ERROR_INPUT,
                  "expected none, optimizer, optimizer+parameters");
     g_clear_error(&error);
+    g_clear_error(&error);
+    g_auto(Made) kept = planned(HOST("1 GB"), "zero=1 offload=activations", &error);
+    assert_null(kept.plan);
+    assert_error(error, KILTER_ERROR_INPUT, "no instruction brings one back");
+    g_clear_error(&error);
     g_auto(Made) whole =
         planned(HOST("1 GB"), "zero=2 offload=optimizer+parameters", &error);
     assert_error(error, KILTER_ERROR_INPUT, "with zero=3");
@@ -185,6 +190,7 @@ static void test_techniques(void **state)
         assert_null(strstr(set, "selective"));
     }
     assert_int_equal(alternate, 2);
+    assert_int_equal(technique_when("zero=2 offload=optimizer"), TECHNIQUE_NEAR);
     assert_true(set_options(&options, "recompute=full", &error)); /* the user's choice */
     assert_false(is_tried(true, &options));
 }
