@@ -42,11 +42,8 @@ static bool read_runtime(const char *text, const char **kept, GError **error)
     return !*text || runtime;
 }
 
-static const Option row[] = {
-#define X(...) OPTION_ROW(SimOptions, __VA_ARGS__)
-    SIM_OPTION_TABLE(X)
-#undef X
-};
+#define SIM_OPTION_ENTRY(...) OPTION_ROW(SimOptions, __VA_ARGS__)
+static const Option row[] = {SIM_OPTION_TABLE(SIM_OPTION_ENTRY)};
 
 const OptionTable sim_option_table = {row, G_N_ELEMENTS(row)};
 

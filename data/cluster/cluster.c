@@ -263,11 +263,8 @@ static void view_pricing(ClusterView *view)
     for (uint32_t f = 0; f < view->n_fitted; f++) {
         const DeviceType *type = view->fitted[f];
         KernelPricing *pricing = &view->pricing[f];
-        const double factor[KERNEL_CLASSES] = {
-#define X(id, name) [KERNEL_CLASS_##id] = type->kernel_times.name,
-            KERNEL_CLASS_TABLE(X)
-#undef X
-        };
+#define KERNEL_CLASS_FACTOR(id, name) [KERNEL_CLASS_##id] = type->kernel_times.name,
+        const double factor[KERNEL_CLASSES] = {KERNEL_CLASS_TABLE(KERNEL_CLASS_FACTOR)};
         *pricing = (KernelPricing){.stack = STACK_DEFAULT};
         for (uint32_t c = 0; c < KERNEL_CLASSES; c++)
             pricing->factor[c] = factor[c] > 0 ? factor[c] : 1;

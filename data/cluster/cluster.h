@@ -74,17 +74,12 @@ bool chip_is_known(const Chip *chip);
     X(LOSS, loss)             \
     X(UPDATE, update)
 
-typedef enum {
-#define X(id, name) KERNEL_CLASS_##id,
-    KERNEL_CLASS_TABLE(X)
-#undef X
-        KERNEL_CLASSES
-} KernelClass;
+#define KERNEL_CLASS_ID(id, name) KERNEL_CLASS_##id,
+typedef enum { KERNEL_CLASS_TABLE(KERNEL_CLASS_ID) KERNEL_CLASSES } KernelClass;
 
+#define KERNEL_CLASS_MEMBER(id, name) double name;
 typedef struct {
-#define X(id, name) double name;
-    KERNEL_CLASS_TABLE(X)
-#undef X
+    KERNEL_CLASS_TABLE(KERNEL_CLASS_MEMBER)
 } KernelFactors;
 
 struct KernelDevice; /* data/cluster/kernel_device.h */

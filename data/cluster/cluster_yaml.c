@@ -51,11 +51,10 @@ static const cyaml_schema_field_t COLLECTIVE[] = {
     PIECES_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END,
 };
 
+#define NUMBERS_ENTRY(id, name) \
+    OPTIONAL_TEXT(name, RatesText, of[NUMBERS_##id], NAME_MAX_BYTES),
 static const cyaml_schema_field_t RATES[] = {
-#define X(id, name) OPTIONAL_TEXT(name, RatesText, of[NUMBERS_##id], NAME_MAX_BYTES),
-    NUMBERS_TABLE(X)
-#undef X
-        CYAML_FIELD_END,
+    NUMBERS_TABLE(NUMBERS_ENTRY) CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t KERNELS[] = {

@@ -20,12 +20,8 @@
       "keep") /* Identity -> Reduce: device 0 keeps it, the others hold zeros; local */  \
     X(PAD, "pad") /* Gather(d) -> Reduce: zero-padded, local */
 
-typedef enum {
-#define X(id, name) COLLECTIVE_##id,
-    COLLECTIVE_TABLE(X)
-#undef X
-        COLLECTIVES
-} Collective;
+#define COLLECTIVE_ID(id, name) COLLECTIVE_##id,
+typedef enum { COLLECTIVE_TABLE(COLLECTIVE_ID) COLLECTIVES } Collective;
 enum { COLLECTIVES_PRICED = COLLECTIVE_SLICE };
 
 const char *collective_name(Collective kind);

@@ -8,16 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const KEY[] = {
-#define X(id, key, text) [FITTED_##id] = key,
-    FITTED_RANGE_TABLE(X)
-#undef X
-};
-static const char *const TEXT[] = {
-#define X(id, key, text) [FITTED_##id] = text,
-    FITTED_RANGE_TABLE(X)
-#undef X
-};
+#define FITTED_RANGE_KEY(id, key, text) [FITTED_##id] = key,
+static const char *const KEY[] = {FITTED_RANGE_TABLE(FITTED_RANGE_KEY)};
+#define FITTED_RANGE_TEXT(id, key, text) [FITTED_##id] = text,
+static const char *const TEXT[] = {FITTED_RANGE_TABLE(FITTED_RANGE_TEXT)};
 
 const char *fitted_range_key(FittedRange range)
 {

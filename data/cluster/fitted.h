@@ -15,12 +15,8 @@
     X(WIDTH, "width", "width of the model")  \
     X(SEQUENCE, "sequence", "tokens of a sequence")
 
-typedef enum {
-#define X(id, key, text) FITTED_##id,
-    FITTED_RANGE_TABLE(X)
-#undef X
-        FITTED_RANGES
-} FittedRange;
+#define FITTED_RANGE_ID(id, key, text) FITTED_##id,
+typedef enum { FITTED_RANGE_TABLE(FITTED_RANGE_ID) FITTED_RANGES } FittedRange;
 
 const char *fitted_range_key(FittedRange range);
 

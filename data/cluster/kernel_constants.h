@@ -124,18 +124,14 @@ typedef struct {
     X(VLLM, "vllm")                                                                        \
     X(SGLANG, "sglang")
 
+#define KERNEL_ATTENTION_ID(id, name) KERNEL_ATTENTION_##id,
 typedef enum {
-#define X(id, name) KERNEL_ATTENTION_##id,
-    KERNEL_ATTENTION_TABLE(X)
-#undef X
-        KERNEL_ATTENTIONS,
+    KERNEL_ATTENTION_TABLE(KERNEL_ATTENTION_ID) KERNEL_ATTENTIONS,
     KERNEL_ATTENTION_AUTO = KERNEL_ATTENTIONS /* FA3 from sm 90 on, else FA2 */
 } KernelAttention;
+#define KERNEL_EXPERTS_ID(id, name) KERNEL_EXPERTS_##id,
 typedef enum {
-#define X(id, name) KERNEL_EXPERTS_##id,
-    KERNEL_EXPERTS_TABLE(X)
-#undef X
-        KERNEL_EXPERTS_KINDS
+    KERNEL_EXPERTS_TABLE(KERNEL_EXPERTS_ID) KERNEL_EXPERTS_KINDS
 } KernelExperts;
 
 /* Numbers of a device whose sheet does not say them: the last row whose `least` is not above its

@@ -7,14 +7,11 @@
 #include "data/base/free.h"
 #include "data/base/names.h"
 
+#define KERNEL_FORMAT_ROW(id, name, bytes) [KERNEL_##id] = {name, bytes},
 static const struct {
     const char *name;
     double bytes;
-} FORMAT[] = {
-#define X(id, name, bytes) [KERNEL_##id] = {name, bytes},
-    KERNEL_FORMAT_TABLE(X)
-#undef X
-};
+} FORMAT[] = {KERNEL_FORMAT_TABLE(KERNEL_FORMAT_ROW)};
 
 const char *kernel_format_name(KernelFormat format)
 {

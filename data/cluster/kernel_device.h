@@ -15,12 +15,8 @@
     X(MXFP8, "mxfp8", 1.03125)     \
     X(NVFP4, "nvfp4", 0.5625)
 
-typedef enum {
-#define X(id, name, bytes) KERNEL_##id,
-    KERNEL_FORMAT_TABLE(X)
-#undef X
-        KERNEL_FORMATS
-} KernelFormat;
+#define KERNEL_FORMAT_ID(id, name, bytes) KERNEL_##id,
+typedef enum { KERNEL_FORMAT_TABLE(KERNEL_FORMAT_ID) KERNEL_FORMATS } KernelFormat;
 
 const char *kernel_format_name(KernelFormat format);
 /* KILTER_ERROR_INPUT lists the names. */

@@ -9,11 +9,8 @@
 #include "data/base/names.h"
 #include "data/base/yaml.h"
 
-static const char *const FORMAT_NAME[] = {
-#define X(id, name) [SHEET_##id] = name,
-    SHEET_FORMAT_TABLE(X)
-#undef X
-};
+#define SHEET_FORMAT_NAME(id, name) [SHEET_##id] = name,
+static const char *const FORMAT_NAME[] = {SHEET_FORMAT_TABLE(SHEET_FORMAT_NAME)};
 
 const char *sheet_format_name(SheetFormat format)
 {

@@ -17,12 +17,8 @@
     X(FP8, "fp8")             \
     X(FP4, "fp4")
 
-typedef enum {
-#define X(id, name) SHEET_##id,
-    SHEET_FORMAT_TABLE(X)
-#undef X
-        SHEET_FORMATS
-} SheetFormat;
+#define SHEET_FORMAT_ID(id, name) SHEET_##id,
+typedef enum { SHEET_FORMAT_TABLE(SHEET_FORMAT_ID) SHEET_FORMATS } SheetFormat;
 
 const char *sheet_format_name(SheetFormat format);
 

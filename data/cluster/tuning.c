@@ -13,16 +13,10 @@
 
 /* --- names --- */
 
-static const char *const TRAFFIC_NAME[] = {
-#define X(id, name) [TRAFFIC_##id] = name,
-    TRAFFIC_TABLE(X)
-#undef X
-};
-static const char *const ALGORITHM_NAME[] = {
-#define X(id, name) [ALGORITHM_##id] = name,
-    ALGORITHM_TABLE(X)
-#undef X
-};
+#define TRAFFIC_NAME_OF(id, name) [TRAFFIC_##id] = name,
+static const char *const TRAFFIC_NAME[] = {TRAFFIC_TABLE(TRAFFIC_NAME_OF)};
+#define ALGORITHM_NAME_OF(id, name) [ALGORITHM_##id] = name,
+static const char *const ALGORITHM_NAME[] = {ALGORITHM_TABLE(ALGORITHM_NAME_OF)};
 
 const char *traffic_name(Traffic traffic)
 {
@@ -60,11 +54,9 @@ bool algorithm_find(const char *name, Algorithm *algorithm, GError **error)
 
 static bool does(Algorithm algorithm, Traffic traffic)
 {
-    static const bool DOES[ALGORITHMS][TRAFFICS] = {
-#define X(traffic, algorithm, how) [ALGORITHM_##algorithm][TRAFFIC_##traffic] = true,
-        LOWERING_TABLE(X)
-#undef X
-    };
+#define LOWERING_DOES(traffic, algorithm, how) \
+    [ALGORITHM_##algorithm][TRAFFIC_##traffic] = true,
+    static const bool DOES[ALGORITHMS][TRAFFICS] = {LOWERING_TABLE(LOWERING_DOES)};
     g_assert(algorithm < ALGORITHMS && traffic < TRAFFICS);
     return algorithm == ALGORITHM_AUTO || DOES[algorithm][traffic];
 }

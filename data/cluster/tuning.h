@@ -25,12 +25,8 @@
     X(PUSH, "push")                                     \
     X(PULL, "pull")
 
-typedef enum {
-#define X(id, name) TRAFFIC_##id,
-    TRAFFIC_TABLE(X)
-#undef X
-        TRAFFICS
-} Traffic;
+#define TRAFFIC_ID(id, name) TRAFFIC_##id,
+typedef enum { TRAFFIC_TABLE(TRAFFIC_ID) TRAFFICS } Traffic;
 
 /* AUTO means that the table decides. */
 #define ALGORITHM_TABLE(X)        \
@@ -44,12 +40,8 @@ typedef enum {
     X(HIERARCHICAL, "hierarchical") \
     X(MACHINE_TREE, "machine_tree")
 
-typedef enum {
-#define X(id, name) ALGORITHM_##id,
-    ALGORITHM_TABLE(X)
-#undef X
-        ALGORITHMS
-} Algorithm;
+#define ALGORITHM_ID(id, name) ALGORITHM_##id,
+typedef enum { ALGORITHM_TABLE(ALGORITHM_ID) ALGORITHMS } Algorithm;
 
 /* The algorithms for each kind of traffic, with the function that lowers it to messages
  * (sim/network/lower). Everything else that names a lowering follows from these rows. */

@@ -172,13 +172,10 @@ WRITTEN(FRAMEWORK)
 #define HAS_PROTOBUF false
 #endif
 
-static const FormatRow ROW[] = {
-#define X(id, name, noun, mark, reads, writes, library, what) \
-    {name,    mark, reads,         writes,                    \
+#define FORMAT_ENTRY(id, name, noun, mark, reads, writes, library, what) \
+    {name,    mark, reads,         writes,                               \
      library, what, FORMAT_##noun, HAS_PROTOBUF || sizeof library == 1},
-    FORMAT_TABLE(X)
-#undef X
-};
+static const FormatRow ROW[] = {FORMAT_TABLE(FORMAT_ENTRY)};
 
 const FormatRow *format_row(FileFormat format)
 {
@@ -188,11 +185,8 @@ const FormatRow *format_row(FileFormat format)
 
 static FileFormat format_of_head(const FormatHead *head, FormatNoun nouns)
 {
-    static bool (*const SNIFF[])(const FormatHead *) = {
-#define X(id, ...) format_sniff_##id,
-        FORMAT_TABLE(X)
-#undef X
-    };
+#define FORMAT_SNIFF(id, ...) format_sniff_##id,
+    static bool (*const SNIFF[])(const FormatHead *) = {FORMAT_TABLE(FORMAT_SNIFF)};
     for (FileFormat f = 0; f < FORMATS; f++)
         if ((ROW[f].noun & nouns) && SNIFF[f](head))
             return f;

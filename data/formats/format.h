@@ -52,12 +52,8 @@ typedef enum {
     X(FRAMEWORK, "framework", PLANNED, NULL, "", "export --to", "", "plan for a framework: megatron, deepspeed, torchtitan, ...")
 /* clang-format on */
 
-typedef enum {
-#define X(id, ...) FORMAT_##id,
-    FORMAT_TABLE(X)
-#undef X
-        FORMATS /* none of them */
-} FileFormat;
+#define FORMAT_ID(id, ...) FORMAT_##id,
+typedef enum { FORMAT_TABLE(FORMAT_ID) FORMATS /* none of them */ } FileFormat;
 
 typedef struct {
     const char *name, *mark, *reads, *writes, *library, *what;

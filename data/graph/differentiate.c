@@ -27,12 +27,9 @@ typedef struct {
     const char *states;
 } Update;
 
-static const Update UPDATE[OPTIMIZERS] = {
-#define X(id, name, op, master, format, states) \
+#define OPTIMIZER_ENTRY(id, name, op, master, format, states) \
     {name, op, master, DTYPE_##format, states},
-    OPTIMIZER_TABLE(X)
-#undef X
-};
+static const Update UPDATE[OPTIMIZERS] = {OPTIMIZER_TABLE(OPTIMIZER_ENTRY)};
 
 const char *optimizer_name(Optimizer optimizer)
 {

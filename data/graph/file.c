@@ -8,11 +8,8 @@
 
 #include <string.h>
 
-const char *const GRAPH_DTYPE_NAMES[DTYPES] = {
-#define X(id, name, bytes) name,
-    DTYPE_TABLE(X)
-#undef X
-};
+#define DTYPE_NAME(id, name, bytes) name,
+const char *const GRAPH_DTYPE_NAMES[DTYPES] = {DTYPE_TABLE(DTYPE_NAME)};
 
 const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
     {"stride", offsetof(OpAttr, stride), ATTR_SIZE},

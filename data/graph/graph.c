@@ -378,11 +378,8 @@ uint64_t tensor_elements(const Tensor *tensor)
 double dtype_bytes(DType dtype)
 {
     KILTER_ASSERT(dtype < DTYPES);
-    static const double of[DTYPES] = {
-#define X(id, name, bytes) bytes,
-        DTYPE_TABLE(X)
-#undef X
-    };
+#define DTYPE_BYTES(id, name, bytes) bytes,
+    static const double of[DTYPES] = {DTYPE_TABLE(DTYPE_BYTES)};
     return of[dtype];
 }
 

@@ -45,11 +45,9 @@ enum { TENSOR_MAX_RANK = 5 };
     X(MX8, "mx8", 2 * (1 + 1 / 32.0))            \
     X(NF4, "nf4", .5 + 1 / 64.0 + 4 / 16384.0)
 
+#define DTYPE_ID(id, name, bytes) DTYPE_##id,
 typedef enum {
-#define X(id, name, bytes) DTYPE_##id,
-    DTYPE_TABLE(X)
-#undef X
-        DTYPES,
+    DTYPE_TABLE(DTYPE_ID) DTYPES,
     DTYPE_NONE = DTYPES /* a state that there is not */
 } DType;
 
@@ -62,12 +60,8 @@ typedef enum {
     X(MASTER, "master")          \
     X(MOMENT, "moments")         \
     X(SECOND, "second moment")
-typedef enum {
-#define X(id, name) STATE_##id,
-    STATE_TABLE(X)
-#undef X
-        STATE_KINDS
-} StateKind;
+#define STATE_ID(id, name) STATE_##id,
+typedef enum { STATE_TABLE(STATE_ID) STATE_KINDS } StateKind;
 typedef struct {
     DType of[STATE_KINDS];
 } StateFormats;
@@ -95,12 +89,10 @@ typedef struct {
     "single, mixed, mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, " \
     "bf16-moments, bf16-fsdp or mxfp8"
 
-typedef enum {
-#define X(id, name, numbers, least, compute, weights, gradients, master, moments) PRECISION_##id,
-    PRECISION_TABLE(X)
-#undef X
-        PRECISIONS
-} Precision;
+#define PRECISION_ID(id, name, numbers, least, compute, weights, gradients, master, \
+                     moments)                                                       \
+    PRECISION_##id,
+typedef enum { PRECISION_TABLE(PRECISION_ID) PRECISIONS } Precision;
 
 /* Formats of the numbers that ops compute with; device types may have a rate for each
  * (DeviceType.rates): id, name. */
@@ -110,12 +102,8 @@ typedef enum {
     X(BF16, "bf16")      \
     X(F8, "fp8")
 
-typedef enum {
-#define X(id, name) NUMBERS_##id,
-    NUMBERS_TABLE(X)
-#undef X
-        NUMBERS
-} Numbers;
+#define NUMBERS_ID(id, name) NUMBERS_##id,
+typedef enum { NUMBERS_TABLE(NUMBERS_ID) NUMBERS } Numbers;
 
 const char *numbers_name(Numbers numbers);
 
@@ -196,12 +184,8 @@ typedef struct {
     X(LION, "lion", OP_LION, OP_LION_MASTER, NONE, "m")                                \
     X(MUON, "muon", OP_MUON, OP_MUON_MASTER, NONE, "m")                                \
     X(ADAM_8BIT, "adam8bit", OP_ADAM, OP_ADAM_MASTER, Q8, "m v")
-typedef enum {
-#define X(id, name, op, master, format, states) OPTIMIZER_##id,
-    OPTIMIZER_TABLE(X)
-#undef X
-        OPTIMIZERS
-} Optimizer;
+#define OPTIMIZER_ID(id, name, op, master, format, states) OPTIMIZER_##id,
+typedef enum { OPTIMIZER_TABLE(OPTIMIZER_ID) OPTIMIZERS } Optimizer;
 
 const char *optimizer_name(Optimizer optimizer);
 /* The optimizer of that name; OPTIMIZERS if there is none. */

@@ -4,13 +4,11 @@
 
 #include <string.h>
 
+#define OP_ROW(id, kernel, name, signature, linear, flops) \
+    {name, signature, linear, flops},
 static const struct {
     const char *name, *signature, *linear, *flops;
-} row[OP_KINDS] = {
-#define X(id, kernel, name, signature, linear, flops) {name, signature, linear, flops},
-    OP_TABLE(X)
-#undef X
-};
+} row[OP_KINDS] = {OP_TABLE(OP_ROW)};
 
 const char *op_kind_name(OpKind kind)
 {

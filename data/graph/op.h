@@ -324,12 +324,8 @@
     X(MUON_TALL,            muon,                 "muon_tall",       "*RC,*RC,*RC->*RC,*RC",                "-",    "20*RCC + 10*CCC + 25*RC")             \
     X(MUON_TALL_MASTER,     muon_master,          "muon_tall_master", "*RC,*RC,*RC,*RC->*RC,*RC,*RC",       "-",    "20*RCC + 10*CCC + 25*RC")
 
-typedef enum {
-#define X(id, kernel, name, signature, linear, flops) OP_##id,
-    OP_TABLE(X)
-#undef X
-    OP_KINDS
-} OpKind;
+#define OP_ID(id, kernel, name, signature, linear, flops) OP_##id,
+typedef enum { OP_TABLE(OP_ID) OP_KINDS } OpKind;
 
 enum { OP_MAX_IN = 5, OP_MAX_OUT = 4, OP_MAX_OPERANDS = OP_MAX_IN + OP_MAX_OUT };
 

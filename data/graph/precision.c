@@ -3,22 +3,20 @@
 
 #include <string.h>
 
+#define PRECISION_ENTRY(id, name, numbers, least, compute, weights, gradients, master, \
+                        moments)                                                       \
+    {name,                                                                             \
+     NUMBERS_##numbers,                                                                \
+     NUMBERS_##least,                                                                  \
+     DTYPE_##compute,                                                                  \
+     {{DTYPE_##weights, DTYPE_##gradients, DTYPE_##master, DTYPE_##moments,            \
+       DTYPE_##moments}}},
 static const struct {
     const char *name;
     Numbers numbers, least;
     DType compute;
     StateFormats states;
-} precision_row[PRECISIONS] = {
-#define X(id, name, numbers, least, compute, weights, gradients, master, moments) \
-    {name,                                                                        \
-     NUMBERS_##numbers,                                                           \
-     NUMBERS_##least,                                                             \
-     DTYPE_##compute,                                                             \
-     {{DTYPE_##weights, DTYPE_##gradients, DTYPE_##master, DTYPE_##moments,       \
-       DTYPE_##moments}}},
-    PRECISION_TABLE(X)
-#undef X
-};
+} precision_row[PRECISIONS] = {PRECISION_TABLE(PRECISION_ENTRY)};
 
 const char *precision_name(Precision precision)
 {
@@ -58,11 +56,8 @@ StateFormats precision_states(Precision precision)
 const char *numbers_name(Numbers numbers)
 {
     g_assert(numbers < NUMBERS);
-    static const char *const name[NUMBERS] = {
-#define X(id, text) text,
-        NUMBERS_TABLE(X)
-#undef X
-    };
+#define NUMBERS_TEXT(id, text) text,
+    static const char *const name[NUMBERS] = {NUMBERS_TABLE(NUMBERS_TEXT)};
     return name[numbers];
 }
 

@@ -34,11 +34,8 @@ uint32_t plan_buffer_last(const Program *program, const PlanBuffer *buffer)
 
 const char *memory_category(MemoryCategory category)
 {
-    static const char *const name[] = {
-#define X(id, text) text,
-        MEMORY_TABLE(X)
-#undef X
-    };
+#define MEMORY_TEXT(id, text) text,
+    static const char *const name[] = {MEMORY_TABLE(MEMORY_TEXT)};
     return name[category];
 }
 

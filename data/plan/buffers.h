@@ -27,12 +27,8 @@
     X(BUFFERS, "buffers")         \
     X(RUNTIME, "runtime")
 
-typedef enum {
-#define X(id, name) MEMORY_##id,
-    MEMORY_TABLE(X)
-#undef X
-        MEMORY_CATEGORIES
-} MemoryCategory;
+#define MEMORY_ID(id, name) MEMORY_##id,
+typedef enum { MEMORY_TABLE(MEMORY_ID) MEMORY_CATEGORIES } MemoryCategory;
 
 const char *memory_category(MemoryCategory category);
 

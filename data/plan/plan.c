@@ -76,21 +76,15 @@ double plan_gap(const Plan *plan)
 const char *certificate_name(Certificate certificate)
 {
     g_assert((int)certificate >= 0);
-    static const char *const name[CERTIFICATES] = {
-#define X(id, name, text) name,
-        CERTIFICATE_TABLE(X)
-#undef X
-    };
+#define CERTIFICATE_NAME(id, name, text) name,
+    static const char *const name[CERTIFICATES] = {CERTIFICATE_TABLE(CERTIFICATE_NAME)};
     return name[certificate];
 }
 
 const char *certificate_text(Certificate certificate)
 {
-    static const char *const text[CERTIFICATES] = {
-#define X(id, name, text) text,
-        CERTIFICATE_TABLE(X)
-#undef X
-    };
+#define CERTIFICATE_TEXT(id, name, text) text,
+    static const char *const text[CERTIFICATES] = {CERTIFICATE_TABLE(CERTIFICATE_TEXT)};
     return text[certificate];
 }
 

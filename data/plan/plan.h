@@ -61,12 +61,8 @@ typedef struct {
       "the gap is larger than requested: other programs or ratios are faster, see "      \
       "planner "                                                                         \
       "hap")
-typedef enum {
-#define X(id, name, text) CERTIFICATE_##id,
-    CERTIFICATE_TABLE(X)
-#undef X
-        CERTIFICATES
-} Certificate;
+#define CERTIFICATE_ID(id, name, text) CERTIFICATE_##id,
+typedef enum { CERTIFICATE_TABLE(CERTIFICATE_ID) CERTIFICATES } Certificate;
 const char *certificate_name(Certificate certificate);
 const char *certificate_text(Certificate certificate);
 

@@ -3,11 +3,8 @@
 
 #include <string.h>
 
-static const char *const NAME[COLLECTIVES] = {
-#define X(id, name) [COLLECTIVE_##id] = name,
-    COLLECTIVE_TABLE(X)
-#undef X
-};
+#define COLLECTIVE_NAME(id, name) [COLLECTIVE_##id] = name,
+static const char *const NAME[COLLECTIVES] = {COLLECTIVE_TABLE(COLLECTIVE_NAME)};
 
 const char *collective_name(Collective kind)
 {

@@ -1,11 +1,8 @@
 /* The CUDA kernel of each op kind, by the op table. */
 #include "exec/cuda/kernels.h"
 
-static const CudaKernel KERNELS[OP_KINDS] = {
-#define X(id, kernel, name, signature, linear, flops) cuda_##kernel,
-    OP_TABLE(X)
-#undef X
-};
+#define OP_CUDA_KERNEL(id, kernel, name, signature, linear, flops) cuda_##kernel,
+static const CudaKernel KERNELS[OP_KINDS] = {OP_TABLE(OP_CUDA_KERNEL)};
 
 CudaKernel cuda_kernel_of(OpKind kind)
 {

@@ -4,11 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static const CostInfo INFO[COSTS] = {
-#define X(id, name, unit, width, absent) [COST_##id] = {name, unit, width, absent},
-    COST_TABLE(X)
-#undef X
-};
+#define COST_ROW(id, name, unit, width, absent) [COST_##id] = {name, unit, width, absent},
+static const CostInfo INFO[COSTS] = {COST_TABLE(COST_ROW)};
 
 const CostInfo *cost_info(Cost cost)
 {

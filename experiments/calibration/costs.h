@@ -46,12 +46,8 @@
     X(INTERFERENCE, "communication beside computation, more", "", 1.0, true)      \
     X(ROUTING, "tokens of the fullest expert, more", "", 1.0, true)
 
-typedef enum {
-#define X(id, name, unit, width, absent) COST_##id,
-    COST_TABLE(X)
-#undef X
-        COSTS
-} Cost;
+#define COST_ID(id, name, unit, width, absent) COST_##id,
+typedef enum { COST_TABLE(COST_ID) COSTS } Cost;
 
 typedef struct {
     const char *name, *unit;

@@ -159,11 +159,8 @@ static bool parse_options(GOptionContext *context, char **all, int *argc, char *
 /* The row of COMMAND_TABLE with this name as it is given. */
 static CommandSyntax command_row(const char *name)
 {
-    static const CommandSyntax rows[] = {
-#define X(name, group, help, ...) {#name, __VA_ARGS__, NULL, NULL},
-        COMMAND_TABLE(X)
-#undef X
-    };
+#define COMMAND_ROW(name, group, help, ...) {#name, __VA_ARGS__, NULL, NULL},
+    static const CommandSyntax rows[] = {COMMAND_TABLE(COMMAND_ROW)};
     g_autofree char *word = g_strdelimit(g_strdup(name), "-", '_');
     guint i = 0;
     while (strcmp(rows[i].name, word) != 0)

@@ -20,11 +20,8 @@ typedef bool (*CommandRun)(int argc, char **argv, GError **error);
     X(RUN, "Launch and run")                \
     X(MEASURE, "Measure and calibrate")     \
     X(STUDY, "Study and publish")
-typedef enum {
-#define X(group, title) COMMAND_##group,
-    COMMAND_GROUPS(X)
-#undef X
-} CommandGroup;
+#define COMMAND_GROUP_ID(group, title) COMMAND_##group,
+typedef enum { COMMAND_GROUPS(COMMAND_GROUP_ID) } CommandGroup;
 
 /* The most plans that commands take at once. */
 enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };

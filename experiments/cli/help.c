@@ -64,11 +64,8 @@ static void help_commands(const Command *list, uint32_t n, CommandGroup group)
 void help_all(const Command *list, uint32_t n)
 {
     puts("Usage:\n  kilter COMMAND [OPTION\u2026] [ARGUMENT\u2026]\n\nCommands:");
-    static const char *const TITLE[] = {
-#define X(group, title) title,
-        COMMAND_GROUPS(X)
-#undef X
-    };
+#define COMMAND_GROUP_TITLE(group, title) title,
+    static const char *const TITLE[] = {COMMAND_GROUPS(COMMAND_GROUP_TITLE)};
     for (CommandGroup group = 0; group < G_N_ELEMENTS(TITLE); group++) {
         printf("%s%s\n", group ? "\n" : "", TITLE[group]);
         help_commands(list, n, group);

@@ -85,12 +85,9 @@ typedef struct {
     double unsaid;
 } KernelExtent;
 
-static const KernelExtent EXTENT[] = {
-#define X(kind, option, member, unsaid) \
+#define KERNEL_EXTENT_ENTRY(kind, option, member, unsaid) \
     {KERNEL_##kind, offsetof(KernelOptions, option), offsetof(Kernel, member), unsaid},
-    KERNEL_EXTENTS(X)
-#undef X
-};
+static const KernelExtent EXTENT[] = {KERNEL_EXTENTS(KERNEL_EXTENT_ENTRY)};
 
 /* The options of extents and flags by name. */
 typedef struct {

@@ -15,11 +15,9 @@
 #include "experiments/figures/reproduce.h"
 #include "synth/planners/planner.h"
 
-static const Command commands[] = {
-#define X(name, group, help, ...) {#name, help, cmd_##name, COMMAND_##group},
-    COMMAND_TABLE(X)
-#undef X
-};
+#define COMMAND_FULL_ROW(name, group, help, ...) \
+    {#name, help, cmd_##name, COMMAND_##group},
+static const Command commands[] = {COMMAND_TABLE(COMMAND_FULL_ROW)};
 
 /* The commands as they are given: run-trace, where the function is cmd_run_trace. Caller frees. */
 static Command *commands_as_given(void)

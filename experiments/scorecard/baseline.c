@@ -9,11 +9,8 @@ enum { TERM_ONE, TERM_FLOPS, TERM_BUBBLE, TERM_TP, TERM_PP, TERM_DP, TERM_SAMPLE
 
 const char *baseline_name(Baseline baseline)
 {
-    static const char *const name[BASELINES] = {
-#define X(id, text) text,
-        BASELINE_TABLE(X)
-#undef X
-    };
+#define BASELINE_TEXT(id, text) text,
+    static const char *const name[BASELINES] = {BASELINE_TABLE(BASELINE_TEXT)};
     g_assert(baseline < BASELINES);
     return name[baseline];
 }

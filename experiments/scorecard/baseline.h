@@ -18,12 +18,8 @@
     X(BUBBLE, "MFU times bubble") \
     X(RIDGE, "ridge of 7 terms")
 
-typedef enum {
-#define X(id, name) BASELINE_##id,
-    BASELINE_TABLE(X)
-#undef X
-        BASELINES
-} Baseline;
+#define BASELINE_ID(id, name) BASELINE_##id,
+typedef enum { BASELINE_TABLE(BASELINE_ID) BASELINES } Baseline;
 const char *baseline_name(Baseline baseline);
 
 enum { BASELINE_TERMS = 7 };

@@ -5,16 +5,10 @@
 
 #include "data/base/names.h"
 
-static const ExportTarget target_row[] = {
-#define X(name, description) {#name, description},
-    EXPORT_TABLE(X)
-#undef X
-};
-static Exporter *const exporter[] = {
-#define X(name, description) export_##name,
-    EXPORT_TABLE(X)
-#undef X
-};
+#define EXPORT_ROW(name, description) {#name, description},
+static const ExportTarget target_row[] = {EXPORT_TABLE(EXPORT_ROW)};
+#define EXPORT_FUNCTION(name, description) export_##name,
+static Exporter *const exporter[] = {EXPORT_TABLE(EXPORT_FUNCTION)};
 
 uint32_t export_target_count(void)
 {

@@ -38,11 +38,8 @@
     X(IMAGES, c->seq == 0, "samples without tokens, in which it counts batches") \
     X(MIXED, !has_one_type(c), "a stage on unlike devices; a mesh has one type")
 
-typedef enum {
-#define X(id, used, words) FEATURE_##id,
-    FEATURES(X)
-#undef X
-} Feature;
+#define FEATURE_ID(id, used, words) FEATURE_##id,
+typedef enum { FEATURES(FEATURE_ID) } Feature;
 
 /* --- what a strategy has --- */
 
@@ -109,11 +106,8 @@ static bool has_feature(const ExportCase *c, Feature feature)
     g_assert_not_reached();
 }
 
-static const char *const FEATURE_WORDS[] = {
-#define X(id, used, words) words,
-    FEATURES(X)
-#undef X
-};
+#define FEATURE_WORDS_OF(id, used, words) words,
+static const char *const FEATURE_WORDS[] = {FEATURES(FEATURE_WORDS_OF)};
 
 /* --- further conditions --- */
 

@@ -33,11 +33,9 @@
     X(TOP_GROUPS) X(BACKEND)
 /* clang-format on */
 
+#define LAUNCH_ID(id) WORD_##id,
 typedef enum {
-#define X(id) WORD_##id,
-    LAUNCH_WORDS(X)
-#undef X
-        WORDS,
+    LAUNCH_WORDS(LAUNCH_ID) WORDS,
     WORD_NOTHING = WORDS /* known, and without effect on plan and costs */
 } LaunchWord;
 

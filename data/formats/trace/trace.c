@@ -16,11 +16,8 @@ const char *trace_kind_name(TraceKind kind)
 
 const char *trace_collective_name(TraceCollective collective)
 {
-    static const char *const NAME[] = {
-#define X(id, name) [TRACE_COMM_##id] = name,
-        TRACE_COLLECTIVE_TABLE(X)
-#undef X
-    };
+#define TRACE_COLLECTIVE_NAME(id, name) [TRACE_COMM_##id] = name,
+    static const char *const NAME[] = {TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_NAME)};
     g_assert(collective < TRACE_COMM_TYPES);
     return NAME[collective];
 }

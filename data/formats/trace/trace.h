@@ -55,11 +55,9 @@ typedef enum {
     X(REDUCE_SCATTER_BLOCK, "REDUCE_SCATTER_BLOCK") \
     X(BARRIER, "BARRIER")
 
+#define TRACE_COLLECTIVE_ID(id, name) TRACE_COMM_##id,
 typedef enum {
-#define X(id, name) TRACE_COMM_##id,
-    TRACE_COLLECTIVE_TABLE(X)
-#undef X
-        TRACE_COMM_TYPES,
+    TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_ID) TRACE_COMM_TYPES,
     TRACE_COMM_NONE = TRACE_COMM_TYPES /* not said */
 } TraceCollective;
 

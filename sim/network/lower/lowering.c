@@ -7,12 +7,10 @@
 #include "data/base/free.h"
 #include "sim/network/lower/lower.h"
 
-static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
-#define X(traffic, algorithm, how) \
+#define LOWERING_ENTRY(traffic, algorithm, how) \
     [TRAFFIC_##traffic][ALGORITHM_##algorithm] = lower_##how,
-    LOWERING_TABLE(X)
-#undef X
-};
+static const LowerAlgorithm LOWER[TRAFFICS][ALGORITHMS] = {
+    LOWERING_TABLE(LOWERING_ENTRY)};
 
 /* The algorithm that is asked for or that the tuning table names; AUTO if neither is. */
 static Algorithm choose(const SimCollective *collective, const Topology *topology,
