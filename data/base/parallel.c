@@ -1,7 +1,6 @@
 /* A loop on several threads. */
 #include "data/base/parallel.h"
 
-#include "data/base/assert.h"
 
 typedef struct {
     const Parallel *work;

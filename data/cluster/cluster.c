@@ -5,7 +5,6 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/units.h"
-#include "data/cluster/derive.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/network_spec.h"
 #include "data/cluster/price.h"

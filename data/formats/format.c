@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "data/base/assert.h"
 #include "data/base/json.h"
 #include "data/base/stream.h"
 #include "data/base/text.h"

@@ -2,7 +2,6 @@
 #include "data/graph/file.h"
 
 #include "data/base/json.h"
-#include "data/graph/build.h"
 #include "data/graph/file_parts.h"
 #include "data/graph/file_times.h"
 

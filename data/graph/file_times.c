@@ -2,7 +2,6 @@
 #include "data/graph/file_times.h"
 #include "data/base/units.h"
 
-#include "data/graph/build.h"
 
 enum { MOST_TYPES = 64 };
 

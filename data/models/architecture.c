@@ -1,7 +1,6 @@
 /* Builds the graph of a transformer from its facts: data/models/architecture.h. */
 #include "data/models/architecture.h"
 
-#include "data/base/assert.h"
 #include "data/models/models.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "data/base/error.h"
 #include "data/base/json.h"
 #include "data/base/names.h"
-#include "data/base/yaml_json.h"
 #include "data/formats/format.h"
 #include "data/formats/huggingface/config.h"
 #include "data/formats/onnx/model.h"

@@ -1,7 +1,6 @@
 /* The repeated middle of a program. */
 #include "data/program/period.h"
 
-#include "data/base/assert.h"
 
 #include <string.h>
 

@@ -3,8 +3,6 @@
 
 #include <gsl/gsl_blas.h>
 #include <gsl/gsl_linalg.h>
-#include <gsl/gsl_matrix.h>
-#include <gsl/gsl_vector.h>
 #include <math.h>
 #include <string.h>
 

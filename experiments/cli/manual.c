@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glib.h>
-#include <glib/gstdio.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include "experiments/answers.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
-#include "experiments/answers/plan_words.h"
 #include "experiments/cli/command.h"
 #include "experiments/explain/explain.h"
 

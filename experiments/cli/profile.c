@@ -6,7 +6,6 @@
 #include "data/base/version.h"
 #include "data/measured/measurement.h"
 #include "data/models/model.h"
-#include "exec/exec.h"
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/exec_launch.h"

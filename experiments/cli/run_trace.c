@@ -4,7 +4,6 @@
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"
-#include "sim/sim.h"
 #include "sim/tasks/task_file.h"
 
 /* --- task graphs --- */

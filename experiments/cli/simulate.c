@@ -8,7 +8,6 @@
 #include "experiments/answers.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/jobs.h"
-#include "experiments/answers/plan_words.h"
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"

@@ -3,7 +3,6 @@
 
 #include "data/base/version.h"
 #include "data/models/model.h"
-#include "exec/exec.h"
 #include "experiments/answers.h"
 #include "experiments/cli/exec_plan.h"
 #include "experiments/cli/limits.h"

@@ -2,7 +2,6 @@
 #include "experiments/figures/reproduce.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "data/base/path.h"

@@ -4,7 +4,6 @@
 #include <jansson.h>
 
 #include "data/plan/fidelity.h"
-#include "data/store/store.h"
 
 static const char *const MEMBER[] = {"model",       "cluster",  "planner",
                                      "granularity", "fidelity", "seed",

@@ -9,7 +9,6 @@
 #include "data/graph/facts.h"
 #include "experiments/answers/sensitivity.h"
 #include "experiments/render.h"
-#include "synth/synth.h"
 
 /* Larger programs are neither exported nor simulated again for a page. */
 enum { FEW_INSTRS = 200000, MOST_MACHINES = 12, MOST_KNOBS = 6, SCRIPT_BYTES = 20000 };

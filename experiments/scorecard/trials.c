@@ -10,7 +10,6 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/plan/fidelity.h"
-#include "sim/sim.h"
 
 static const char FOLDER[] = "experiments/scorecard";
 #define GIB (1024.0 * 1024 * 1024)

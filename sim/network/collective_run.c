@@ -5,7 +5,6 @@
 #include "sim/event/random.h"
 #include "sim/network/collective_run.h"
 #include "sim/network/measured.h"
-#include "sim/sim.h"
 
 typedef struct {
     SimRun *run;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/sim.h"
 
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {

@@ -5,7 +5,6 @@
 
 #include "data/base/free.h"
 #include "sim/sim.h"
-#include "synth/pipeline/pipeline.h"
 
 /* --- reading a program --- */
 

@@ -2,7 +2,6 @@
 #include "synth/answer/complete.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #include "balance/balance.h"

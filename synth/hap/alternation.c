@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "balance/balance.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"

@@ -6,7 +6,6 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
-#include "synth/pipeline/strategy.h"
 #include "synth/question/segments.h"
 #include "synth/spmd/spmd.h"
 

@@ -1,7 +1,6 @@
 /* Shares that are even, by speed, and by a linear program. */
 #include "synth/tag/shares.h"
 
-#include "balance/balance.h"
 #include "synth/answer/ratios.h"
 
 /* Adds a vector, which is taken over, unless it is there. */

@@ -22,7 +22,6 @@
 #include "data/base/parallel.h"
 #include "data/models/model.h"
 #include "synth/answer/ratios.h"
-#include "synth/synth.h"
 #include "synth/tag/case.h"
 
 enum {

@@ -2,7 +2,6 @@
  * Both the exporters and the searches for their plans ask it. */
 #include <string.h>
 
-#include "data/base/names.h"
 #include "data/formats/export/case.h"
 
 /* Features of a strategy. A target has the bit of each that it runs. */

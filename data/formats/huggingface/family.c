@@ -1,7 +1,6 @@
 /* The facts of a model from its file, by its family's row. */
 #include "data/formats/huggingface/family.h"
 
-#include "data/base/assert.h"
 #include "data/base/error.h"
 
 #include <math.h>

@@ -2,7 +2,6 @@
  * after them may be the products' names (--showproductname). */
 #include <string.h>
 
-#include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/formats/machines/machine_file.h"

@@ -2,7 +2,6 @@
  * that of an ONNX model, by the rows of data/aten.yaml. */
 #include "data/formats/onnx/torch.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "data/base/error.h"

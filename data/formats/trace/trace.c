@@ -1,7 +1,6 @@
 /* Execution traces in memory. */
 #include "data/formats/trace/trace.h"
 
-#include "data/base/assert.h"
 
 const char *trace_kind_name(TraceKind kind)
 {
