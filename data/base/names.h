@@ -17,6 +17,25 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
 #define NAMES_OF(array, member) \
     names_of(&(array)[0].member, sizeof(array)[0], G_N_ELEMENTS(array))
 
+/* Defines `const char *function(Type of)`, which says the words of an enum of n: from a table, or
+ * from the list itself:
+ *
+ *     NAMES_FUNCTION(traffic_name, Traffic, TRAFFICS, TRAFFIC_NAME[of])
+ *     NAMES_LIST(split_name, Split, SPLITS, "fit", "development", "sealed") */
+#define NAMES_FUNCTION(function, Type, n, text) \
+    const char *function(Type of)               \
+    {                                           \
+        g_assert((guint)of < (guint)(n));       \
+        return text;                            \
+    }
+#define NAMES_LIST(function, Type, n, ...)                \
+    const char *function(Type of)                         \
+    {                                                     \
+        static const char *const NAME[n] = {__VA_ARGS__}; \
+        g_assert((guint)of < (guint)(n));                 \
+        return NAME[of];                                  \
+    }
+
 /* Texts (char *) in the order of strcmp, for qsort and g_ptr_array_sort. */
 int names_compare(const void *a, const void *b);
 

@@ -2,6 +2,7 @@
 #include "data/cluster/fitted.h"
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 
 #include <math.h>
@@ -13,10 +14,7 @@ static const char *const KEY[] = {FITTED_RANGE_TABLE(FITTED_RANGE_KEY)};
 #define FITTED_RANGE_TEXT(id, key, text) [FITTED_##id] = text,
 static const char *const TEXT[] = {FITTED_RANGE_TABLE(FITTED_RANGE_TEXT)};
 
-const char *fitted_range_key(FittedRange range)
-{
-    return KEY[range];
-}
+NAMES_FUNCTION(fitted_range_key, FittedRange, FITTED_RANGES, KEY[of])
 
 void fitted_free(Fitted *fitted)
 {

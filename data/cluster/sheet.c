@@ -12,10 +12,7 @@
 #define SHEET_FORMAT_NAME(id, name) [SHEET_##id] = name,
 static const char *const FORMAT_NAME[] = {SHEET_FORMAT_TABLE(SHEET_FORMAT_NAME)};
 
-const char *sheet_format_name(SheetFormat format)
-{
-    return FORMAT_NAME[format];
-}
+NAMES_FUNCTION(sheet_format_name, SheetFormat, SHEET_FORMATS, FORMAT_NAME[of])
 
 void device_sheet_clear(DeviceSheet *device)
 {

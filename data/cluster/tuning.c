@@ -18,17 +18,9 @@ static const char *const TRAFFIC_NAME[] = {TRAFFIC_TABLE(TRAFFIC_NAME_OF)};
 #define ALGORITHM_NAME_OF(id, name) [ALGORITHM_##id] = name,
 static const char *const ALGORITHM_NAME[] = {ALGORITHM_TABLE(ALGORITHM_NAME_OF)};
 
-const char *traffic_name(Traffic traffic)
-{
-    g_assert(traffic < TRAFFICS);
-    return TRAFFIC_NAME[traffic];
-}
+NAMES_FUNCTION(traffic_name, Traffic, TRAFFICS, TRAFFIC_NAME[of])
 
-const char *algorithm_name(Algorithm algorithm)
-{
-    g_assert(algorithm < ALGORITHMS);
-    return ALGORITHM_NAME[algorithm];
-}
+NAMES_FUNCTION(algorithm_name, Algorithm, ALGORITHMS, ALGORITHM_NAME[of])
 
 bool traffic_find(const char *name, Traffic *traffic, GError **error)
 {

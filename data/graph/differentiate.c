@@ -1,5 +1,6 @@
 /* Differentiating a graph: the gradients that parameters need, then the updates. */
 #include "data/base/assert.h"
+#include "data/base/names.h"
 #include "data/graph/autodiff.h"
 
 #include <string.h>
@@ -31,11 +32,7 @@ typedef struct {
     {name, op, master, DTYPE_##format, states},
 static const Update UPDATE[OPTIMIZERS] = {OPTIMIZER_TABLE(OPTIMIZER_ENTRY)};
 
-const char *optimizer_name(Optimizer optimizer)
-{
-    g_assert(optimizer < OPTIMIZERS);
-    return UPDATE[optimizer].name;
-}
+NAMES_FUNCTION(optimizer_name, Optimizer, OPTIMIZERS, UPDATE[of].name)
 
 Optimizer optimizer_from_name(const char *name)
 {

@@ -1,4 +1,5 @@
 /* The precisions that a model can be trained in. */
+#include "data/base/names.h"
 #include "data/graph/graph.h"
 
 #include <string.h>
@@ -18,11 +19,7 @@ static const struct {
     StateFormats states;
 } precision_row[PRECISIONS] = {PRECISION_TABLE(PRECISION_ENTRY)};
 
-const char *precision_name(Precision precision)
-{
-    g_assert(precision < PRECISIONS);
-    return precision_row[precision].name;
-}
+NAMES_FUNCTION(precision_name, Precision, PRECISIONS, precision_row[of].name)
 
 Precision precision_from_name(const char *name)
 {
@@ -53,13 +50,8 @@ StateFormats precision_states(Precision precision)
     return precision_row[precision].states;
 }
 
-const char *numbers_name(Numbers numbers)
-{
-    g_assert(numbers < NUMBERS);
 #define NUMBERS_TEXT(id, text) text,
-    static const char *const name[NUMBERS] = {NUMBERS_TABLE(NUMBERS_TEXT)};
-    return name[numbers];
-}
+NAMES_LIST(numbers_name, Numbers, NUMBERS, NUMBERS_TABLE(NUMBERS_TEXT))
 
 Numbers precision_numbers(Precision precision)
 {

@@ -1,4 +1,5 @@
 /* Facts about one buffer of a program: its life, bytes and category. */
+#include "data/base/names.h"
 #include "data/plan/buffers.h"
 
 bool graph_is_held(const Graph *graph, const Tensor *tensor)
@@ -32,12 +33,8 @@ uint32_t plan_buffer_last(const Program *program, const PlanBuffer *buffer)
     return buffer->at_rest || buffer->stands ? program->n - 1 : buffer->busy_until;
 }
 
-const char *memory_category(MemoryCategory category)
-{
 #define MEMORY_TEXT(id, text) text,
-    static const char *const name[] = {MEMORY_TABLE(MEMORY_TEXT)};
-    return name[category];
-}
+NAMES_LIST(memory_category, MemoryCategory, MEMORY_CATEGORIES, MEMORY_TABLE(MEMORY_TEXT))
 
 MemoryCategory plan_buffer_category(const Graph *graph, const PlanBuffer *buffer)
 {

@@ -11,11 +11,7 @@
 static const char *const FIDELITY_NAME[] = {FIDELITY_TABLE(NAME) NULL};
 static const unsigned FIDELITY_ABILITIES[] = {FIDELITY_TABLE(ABILITIES)};
 
-const char *fidelity_name(Fidelity fidelity)
-{
-    g_assert(fidelity < FIDELITIES);
-    return FIDELITY_NAME[fidelity];
-}
+NAMES_FUNCTION(fidelity_name, Fidelity, FIDELITIES, FIDELITY_NAME[of])
 
 const char *fidelity_find(const char *name, GError **error)
 {

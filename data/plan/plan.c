@@ -2,6 +2,7 @@
 #include "data/plan/plan.h"
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/plan/fidelity.h"
 
 #include <math.h>
@@ -73,20 +74,13 @@ double plan_gap(const Plan *plan)
     return (plan->iteration_time_s - plan->lower_bound_s) / plan->lower_bound_s;
 }
 
-const char *certificate_name(Certificate certificate)
-{
-    g_assert((int)certificate >= 0);
 #define CERTIFICATE_NAME(id, name, text) name,
-    static const char *const name[CERTIFICATES] = {CERTIFICATE_TABLE(CERTIFICATE_NAME)};
-    return name[certificate];
-}
+NAMES_LIST(certificate_name, Certificate, CERTIFICATES,
+           CERTIFICATE_TABLE(CERTIFICATE_NAME))
 
-const char *certificate_text(Certificate certificate)
-{
 #define CERTIFICATE_TEXT(id, name, text) text,
-    static const char *const text[CERTIFICATES] = {CERTIFICATE_TABLE(CERTIFICATE_TEXT)};
-    return text[certificate];
-}
+NAMES_LIST(certificate_text, Certificate, CERTIFICATES,
+           CERTIFICATE_TABLE(CERTIFICATE_TEXT))
 
 static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
 {

@@ -1,4 +1,5 @@
 /* The names of collectives, and the forms that each of them converts. */
+#include "data/base/names.h"
 #include "data/program/program.h"
 
 #include <string.h>
@@ -6,12 +7,7 @@
 #define COLLECTIVE_NAME(id, name) [COLLECTIVE_##id] = name,
 static const char *const NAME[COLLECTIVES] = {COLLECTIVE_TABLE(COLLECTIVE_NAME)};
 
-const char *collective_name(Collective kind)
-{
-    g_assert(kind < COLLECTIVES);
-    g_return_val_if_fail(kind < COLLECTIVES, NULL);
-    return NAME[kind];
-}
+NAMES_FUNCTION(collective_name, Collective, COLLECTIVES, NAME[of])
 
 Collective collective_from_name(const char *name)
 {

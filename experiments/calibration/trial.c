@@ -5,14 +5,10 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/cluster/change.h"
 
-const char *trial_split_name(TrialSplit split)
-{
-    static const char *const name[SPLITS] = {"fit", "development", "sealed"};
-    g_assert(split < SPLITS);
-    return name[split];
-}
+NAMES_LIST(trial_split_name, TrialSplit, SPLITS, "fit", "development", "sealed")
 
 void trial_clear(Trial *trial)
 {

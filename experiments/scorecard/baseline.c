@@ -1,5 +1,6 @@
 /* Predictions without a simulation. */
 #include "experiments/scorecard/baseline.h"
+#include "data/base/names.h"
 
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_statistics_double.h>
@@ -7,13 +8,8 @@
 
 enum { TERM_ONE, TERM_FLOPS, TERM_BUBBLE, TERM_TP, TERM_PP, TERM_DP, TERM_SAMPLES };
 
-const char *baseline_name(Baseline baseline)
-{
 #define BASELINE_TEXT(id, text) text,
-    static const char *const name[BASELINES] = {BASELINE_TABLE(BASELINE_TEXT)};
-    g_assert(baseline < BASELINES);
-    return name[baseline];
-}
+NAMES_LIST(baseline_name, Baseline, BASELINES, BASELINE_TABLE(BASELINE_TEXT))
 
 BaselinePoint baseline_point(const TrialPlan *plan)
 {

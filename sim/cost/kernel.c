@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/names.h"
 #include "sim/cost/kernel_law.h"
 
 static const char *const KIND_NAME[KERNELS] = {
@@ -17,17 +18,9 @@ static const char *const LIMIT_NAME[KERNEL_LIMITS] = {[KERNEL_BY_COMPUTE] = "com
                                                       [KERNEL_BY_CACHE] = "L2",
                                                       [KERNEL_BY_START] = "start"};
 
-const char *kernel_kind_name(KernelKind kind)
-{
-    g_assert(kind < KERNELS);
-    return KIND_NAME[kind];
-}
+NAMES_FUNCTION(kernel_kind_name, KernelKind, KERNELS, KIND_NAME[of])
 
-const char *kernel_limit_name(KernelLimit limit)
-{
-    g_assert(limit < KERNEL_LIMITS);
-    return LIMIT_NAME[limit];
-}
+NAMES_FUNCTION(kernel_limit_name, KernelLimit, KERNEL_LIMITS, LIMIT_NAME[of])
 
 static double kernel_product_s(const KernelDevice *device, const Kernel *kernel,
                                KernelReport *report)

@@ -86,28 +86,11 @@ void builder_give(Builder *b, uint32_t value, TensorId base);
 /* Counts the factor that nothing stands for, if the value is the base's times one. */
 void builder_drop_scale(Builder *b, View *view);
 
-/* One node, or a chain. */
-bool builder_add(Builder *b, const OnnxNode *node);
-bool builder_multiply(Builder *b, const OnnxNode *node);
-bool builder_matmul(Builder *b, const OnnxNode *node);
-bool builder_gemm(Builder *b, const OnnxNode *node);
+/* A chain; the rules of single nodes are declared by the table of ops (ops.h). */
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group);
-bool builder_norm(Builder *b, const OnnxNode *node);
 bool builder_rotary(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 /* Whether the last dim is that of the heads in a pending product's features. */
 bool builder_is_head(Builder *b, const View *view);
 bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group);
 /* The output becomes the input's view, to be changed; NULL: refused. */
 View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out);
-bool builder_reshape(Builder *b, const OnnxNode *node);
-bool builder_expand(Builder *b, const OnnxNode *node);
-bool builder_pad(Builder *b, const OnnxNode *node);
-bool builder_transpose(Builder *b, const OnnxNode *node);
-bool builder_split(Builder *b, const OnnxNode *node);
-bool builder_slice(Builder *b, const OnnxNode *node);
-bool builder_gather(Builder *b, const OnnxNode *node);
-bool builder_conv(Builder *b, const OnnxNode *node);
-bool builder_pool(Builder *b, const OnnxNode *node);
-bool builder_mean(Builder *b, const OnnxNode *node);
-bool builder_batch_norm(Builder *b, const OnnxNode *node);
-bool builder_concat(Builder *b, const OnnxNode *node);

@@ -1,5 +1,5 @@
 /* Chains of ONNX nodes that are one op, and norms that are one node. */
-#include "data/formats/onnx/build.h"
+#include "data/formats/onnx/ops.h"
 
 static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {

@@ -37,6 +37,7 @@ static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
 
 /* --- rules --- */
 
+/* In the same order. */
 bool onnx_fold_same(const Fold *f)
 {
     const bool fits = onnx_elements(f->in[0]) == f->n;
@@ -45,6 +46,7 @@ bool onnx_fold_same(const Fold *f)
     return fits;
 }
 
+/* One by one. */
 bool onnx_fold_elements(const Fold *f)
 {
     const OnnxElement formula = onnx_op_of(f->node)->formula;
@@ -55,6 +57,7 @@ bool onnx_fold_elements(const Fold *f)
     return fits;
 }
 
+/* Two or three by one another, by NumPy's rules. */
 bool onnx_fold_spread(const Fold *f)
 {
     const uint32_t n_in = MIN(f->node->n_in, 3);
@@ -221,6 +224,7 @@ bool onnx_fold_tile(const Fold *f)
     return true;
 }
 
+/* Of shapes, or of numbers that are attributes. */
 bool onnx_fold_sizes(const Fold *f)
 {
     double first, last, step;

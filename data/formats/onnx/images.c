@@ -1,5 +1,5 @@
 /* ONNX nodes of convolutional models: convolutions, pooling, batch norm, concatenation. */
-#include "data/formats/onnx/build.h"
+#include "data/formats/onnx/ops.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* ONNX nodes as ops, or as views of what they are given. */
-#include "data/formats/onnx/build.h"
+#include "data/formats/onnx/ops.h"
 
 /* --- sums --- */
 

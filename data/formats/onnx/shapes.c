@@ -2,6 +2,7 @@
  * op is not known here, leaves its output with the shape that the file states, or unknown: that is
  * an error only where it is needed. */
 #include "data/formats/onnx/shapes.h"
+#include "data/formats/onnx/ops.h"
 
 #include <math.h>
 #include <string.h>

@@ -14,39 +14,9 @@ typedef struct {
 /* Of two values of unlike sizes, by NumPy's rules. */
 bool onnx_broadcast(OnnxValue *out, const OnnxValue *a, const OnnxValue *b);
 
-/* A rule for each op, which sets the shape and, where it is not the first input's, the type of the
- * output. */
+/* A rule of the table of ops (ops.h), which sets the shape and, where it is not the first input's,
+ * the type of the output. */
 typedef bool (*OnnxShape)(const Inference *s);
-bool onnx_stated_shape(const Inference *s);
-bool onnx_same_shape(const Inference *s);
-bool onnx_joint_shape(const Inference *s);
-bool onnx_where_shape(const Inference *s);
-bool onnx_compare_shape(const Inference *s);
-bool onnx_matmul_shape(const Inference *s);
-bool onnx_gemm_shape(const Inference *s);
-bool onnx_conv_shape(const Inference *s);
-bool onnx_pool_shape(const Inference *s);
-bool onnx_global_pool_shape(const Inference *s);
-bool onnx_transpose_shape(const Inference *s);
-bool onnx_reshape_shape(const Inference *s);
-bool onnx_flatten_shape(const Inference *s);
-bool onnx_unsqueeze_shape(const Inference *s);
-bool onnx_squeeze_shape(const Inference *s);
-bool onnx_expand_shape(const Inference *s);
-bool onnx_gather_shape(const Inference *s);
-bool onnx_concat_shape(const Inference *s);
-bool onnx_split_shape(const Inference *s);
-bool onnx_slice_shape(const Inference *s);
-bool onnx_reduce_shape(const Inference *s);
-bool onnx_shape_shape(const Inference *s);
-bool onnx_filled_shape(const Inference *s);
-bool onnx_range_shape(const Inference *s);
-bool onnx_cast_shape(const Inference *s);
-bool onnx_cast_like_shape(const Inference *s);
-bool onnx_size_shape(const Inference *s);
-bool onnx_pad_shape(const Inference *s);
-bool onnx_tile_shape(const Inference *s);
-bool onnx_nonzero_shape(const Inference *s);
 
 /* Sets the shape of a node's first output (there is one), and of others that the rule gives. NULL:
  * no rule. */

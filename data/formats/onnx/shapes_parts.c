@@ -1,6 +1,6 @@
 /* Shapes of ONNX nodes that give the same elements in other dims, a part of them, or what shapes
  * alone say. */
-#include "data/formats/onnx/shapes.h"
+#include "data/formats/onnx/ops.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Execution traces in memory. */
 #include "data/formats/trace/trace.h"
-
+#include "data/base/names.h"
 
 const char *trace_kind_name(TraceKind kind)
 {
@@ -13,13 +13,9 @@ const char *trace_kind_name(TraceKind kind)
     return NAME[kind];
 }
 
-const char *trace_collective_name(TraceCollective collective)
-{
 #define TRACE_COLLECTIVE_NAME(id, name) [TRACE_COMM_##id] = name,
-    static const char *const NAME[] = {TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_NAME)};
-    g_assert(collective < TRACE_COMM_TYPES);
-    return NAME[collective];
-}
+NAMES_LIST(trace_collective_name, TraceCollective, TRACE_COMM_TYPES,
+           TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_NAME))
 
 Trace *trace_new(void)
 {
