@@ -435,7 +435,8 @@ static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer
 {
     GString *text = g_string_new("");
     json_auto_t *facts = facts_of(i, 1);
-    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL, outer->markup};
+    const Scope scope = {outer, json_array_get(rows->list, i), facts, NULL,
+                         outer->markup};
     put(text, piece, &scope);
     return g_string_free(text, FALSE);
 }

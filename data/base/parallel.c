@@ -1,7 +1,6 @@
 /* A loop on several threads. */
 #include "data/base/parallel.h"
 
-
 typedef struct {
     const Parallel *work;
     gint next; /* the first round that has not begun; atomic */

@@ -2,7 +2,6 @@
 #include "data/graph/file_times.h"
 #include "data/base/units.h"
 
-
 enum { MOST_TYPES = 64 };
 
 json_t *graph_times_json(const Graph *graph)

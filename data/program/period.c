@@ -1,7 +1,6 @@
 /* The repeated middle of a program. */
 #include "data/program/period.h"
 
-
 #include <string.h>
 
 enum { LONG = 8, MOST_SHIFT = 64 }; /* fewest repetitions; most microbatches of one */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
                                      const char *fidelity, const PlannerOptions *options,
                                      CommandSetting *setting, GError **error)

@@ -29,10 +29,11 @@ bool cmd_sensitivity(int argc, char **argv, GError **error)
     g_auto(CommandOptions) options = {0};
     g_auto(CommandPlanning) how = {0};
     g_autofree char *fidelity = NULL;
-    const GOptionEntry entries[] = {COMMAND_PLANNING_ENTRIES(how),
-                                    COMMAND_CHANGE_ENTRIES(how),
-                                    {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
-                                    G_OPTION_ENTRY_NULL};
+    const GOptionEntry entries[] = {
+        COMMAND_PLANNING_ENTRIES(how),
+        COMMAND_CHANGE_ENTRIES(how),
+        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
+        G_OPTION_ENTRY_NULL};
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     if (argc == 3)

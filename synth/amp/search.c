@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {
     g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,

@@ -13,8 +13,8 @@ typedef struct {
     uint64_t n;
 } Fold;
 
-/* A rule of the table of ops (ops.h). False: the elements cannot be told. The elements of the first input are there, but for
- * onnx_fold_sizes. */
+/* A rule of the table of ops (ops.h). False: the elements cannot be told. The elements of the first
+ * input are there, but for onnx_fold_sizes. */
 typedef bool (*OnnxFold)(const Fold *f);
 
 /* Computes the outputs of a node whose inputs are constants, and whose outputs have shapes already
