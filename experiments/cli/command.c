@@ -91,7 +91,8 @@ static char *option_hint(const char *message, const CommandSyntax *syntax,
             if (!(e->flags & G_OPTION_FLAG_HIDDEN))
                 g_ptr_array_add(known, g_strconcat("--", e->long_name, NULL));
     g_ptr_array_add(known, NULL);
-    return given ? names_hint(given, (const char *const *)known->pdata) : g_strdup("");
+    g_autofree char *near = names_hint(given ? given : "", (const char *const *)known->pdata);
+    return *near || !given ? g_steal_pointer(&near) : command_having(given + 2);
 }
 
 /* Whether the option of this letter, or of this name, takes a value. */

@@ -36,6 +36,20 @@ static char *command_file(const char *name)
     return text ? text : g_strdup(error->message);
 }
 
+char *command_having(const char *option)
+{
+    g_auto(GStrv) names = path_list("commands", ".txt");
+    g_autofree char *line = g_strdup_printf("\n  --%s=", option);
+    g_autoptr(GString) having = g_string_new(NULL);
+    for (char **name = names; *name; name++) {
+        g_autofree char *text = command_file(*name);
+        if (strstr(text, line) && strcmp(*name, "options") != 0)
+            g_string_append_printf(having, "%s%s", having->len ? ", " : "", *name);
+    }
+    return having->len ? g_strdup_printf("; it is an option of kilter %s.", having->str)
+                       : g_strdup("");
+}
+
 /* Sets the option's help, and what stands for its value, from the line "  --NAME=VALUE  HELP" or
  * "  --NAME  HELP"; false if there is none. */
 static bool set_words(json_t *option, const char *name, const char *lines)

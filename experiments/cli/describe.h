@@ -17,6 +17,10 @@ json_t *command_about(const CommandSyntax *syntax, const GOptionEntry *common,
 #define COMMAND_DESCRIPTION (command_description_quark())
 GQuark command_description_quark(void);
 
+/* "; it is an option of kilter simulate." of those that describe this one with a value; "" if none
+ * does. Caller frees. */
+char *command_having(const char *option);
+
 /* Sets that error; returns false. */
 bool command_describe(const CommandSyntax *syntax, const GOptionEntry *common,
                       GError **error);

@@ -159,6 +159,11 @@ static void add_top(struct ExperimentSchema *s)
     s->file.mapping.fields = s->top;
 }
 
+/* Axes that files often name, which the error of an unknown key names. */
+static const char *const USUAL[] = {
+    "cluster.scale.network", "cluster.only", "model.layers",
+    "model.batch",           "model.seq",    "planner.ratios"};
+
 static struct ExperimentSchema *schema_new(GPtrArray *named)
 {
     struct ExperimentSchema *s = g_new0(struct ExperimentSchema, 1);
@@ -167,6 +172,8 @@ static struct ExperimentSchema *schema_new(GPtrArray *named)
         add_axis(s, i, PLAIN[i]);
     for (uint32_t i = 0; i < named->len; i++)
         add_axis(s, GRID_PLAIN + i, named->pdata[i]);
+    for (uint32_t i = 0; i < MIN(G_N_ELEMENTS(USUAL), GRID_KEYS - named->len); i++)
+        add_axis(s, GRID_PLAIN + named->len + i, USUAL[i]);
     add_top(s);
     return s;
 }
@@ -284,6 +291,11 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
     gsize length = 0;
     g_file_get_contents(path, &content, &length,
                         NULL); /* the next reader reports a failure */
+    if (content && g_str_has_prefix(content, "SQLite format")) {
+        refuse(error, "%s: expected an experiment, got a database; --db=%s names it",
+               path, path);
+        return NULL;
+    }
     if (content && !yaml_is_sound(path, content, length, error))
         return NULL;
     g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);

@@ -82,6 +82,10 @@ static void test_wrong_axes(void **state)
                 {"  planner.bucket: [much]\n", "x.yaml:6:", "much"},
                 {"  simulation.jitter: [x]\n", "x.yaml:6:", "jitter"},
                 {"  cluster.hosts: [4]\n", "x.yaml:4:", "hap-8"},
+                {"  network: [2]\n", "x.yaml:6: grid.network: unknown key",
+                 "did you mean 'cluster.scale.network'?"},
+                {"  layers: [2]\n", "x.yaml:6:", "did you mean 'model.layers'?"},
+                {"  zzzzzz: [2]\n", "x.yaml:6:", "cluster.scale.network, cluster.only"},
                 {"exclude: [{modle: x}]\n", "x.yaml:6:", "modle"},
                 {"exclude: [{model: '*'}]\n", "x.yaml:6:", "everything is excluded"}};
     g_autoptr(Sandbox) box = sandbox_new();

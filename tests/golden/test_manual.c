@@ -299,6 +299,9 @@ static void test_misspelt_options(void **state)
     program_refuses(box, "sweep x.yaml --shrd=0/2", 2, "did you mean '--shard'?");
     program_refuses(box, "plan vgg19 hap-8 --zzzzzz", 2,
                     "Unknown option --zzzzzz; see kilter plan --help");
+    program_refuses(box, "plan vgg19 hap-8 --fidelity flow", 2,
+                    "Unknown option --fidelity; it is an option of kilter compare, "
+                    "days, memory, report, sensitivity, simulate. See kilter plan --help");
 }
 
 int main(void)
