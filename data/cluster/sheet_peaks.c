@@ -85,13 +85,14 @@ static bool sheet_has_name(const Sheets *sheets, const char *name)
 }
 
 /* The device and format whose peak equals the rate: for a type that has a sheet's name only that
- * sheet's, as among all sheets many a rate equals some peak by chance. NULL: none. */
+ * sheet's, as among all sheets many a rate equals some peak by chance, and none in fp64, which is
+ * not trained in. NULL: none. */
 static const DeviceSheet *peak_of(const Sheets *sheets, const char *type, double rate,
                                   SheetFormat *format)
 {
     const bool named = sheet_has_name(sheets, type);
     for (uint32_t i = 0; i < sheets->n_devices; i++)
-        for (uint32_t f = 0; f < SHEET_FORMATS; f++) {
+        for (uint32_t f = SHEET_FP32; f < SHEET_FORMATS; f++) {
             *format = (SheetFormat)f;
             if (equals(rate, sheets->device[i].peak[f]) &&
                 (!named || strcmp(sheets->device[i].name, type) == 0))
