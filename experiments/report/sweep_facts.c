@@ -47,6 +47,12 @@ static const char *cell(const Sweep *s, uint32_t row, uint32_t column)
     return text ? text : "";
 }
 
+static const char *status_of(const Sweep *s, uint32_t row)
+{
+    const char *status = cell(s, row, s->status);
+    return strcmp(status, "oom") == 0 ? "out of memory" : status;
+}
+
 static double number_at(const Sweep *s, uint32_t row, uint32_t column)
 {
     const char *text = frame_at(s->frame, row, column);
@@ -88,7 +94,7 @@ static char *short_of(const char *text)
                      (int)(g_utf8_offset_to_pointer(valid, LONGEST_NAME) - valid), valid);
 }
 
-/* Labels of the values: of one that no other shares its text up to a colon with, that text alone. */
+/* Labels of the values: the text up to a colon where no other value begins with it. */
 static void axis_name(Axis *axis)
 {
     const char *dot = strrchr(axis->name, '.');
@@ -106,56 +112,76 @@ static void axis_name(Axis *axis)
         g_autofree char *stem = g_strndup(text, strcspn(text, ":"));
         const bool alone = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem)) == 1;
         g_autofree char *name = short_of(alone ? stem : text);
-        g_ptr_array_add(axis->label, g_strconcat(!said ? ""
-                                                 : dot ? dot + 1
-                                                       : axis->name,
-                                                 said ? " " : "", name, NULL));
+        g_ptr_array_add(axis->label,
+                        !said
+                            ? g_steal_pointer(&name)
+                            : g_strdup_printf("%s %s", dot ? dot + 1 : axis->name, name));
     }
+}
+
+/* The value of a row without the part that other axes add to it: " scale network=2" of a cluster,
+ * ",image=64" of a model. Caller frees. */
+static char *value_of(const Sweep *s, uint32_t row, uint32_t column)
+{
+    static const char *const MARK[] = {" %.*s ", ",%.*s=", ":%.*s="};
+    const char *const name = s->frame->column->pdata[column];
+    char *text = g_strdup(cell(s, row, column));
+    for (uint32_t c = frame_column(s->frame, "run") + 1; c < s->frame->column->len; c++) {
+        const char *key = s->frame->column->pdata[c], *dot = strchr(key, '.');
+        if (!dot || strncmp(key, name, (size_t)(dot - key)) != 0)
+            continue;
+        for (uint32_t m = 0; m < G_N_ELEMENTS(MARK); m++) {
+            g_autofree char *mark =
+                g_strdup_printf(MARK[m], (int)strcspn(dot + 1, "."), dot + 1);
+            char *at = strstr(text, mark);
+            if (at)
+                *at = '\0';
+        }
+    }
+    return text;
 }
 
 static Axis read_axis(const Sweep *s, uint32_t column)
 {
-    Axis axis = {s->frame->column->pdata[column], column, g_ptr_array_new(),
+    Axis axis = {s->frame->column->pdata[column], column,
+                 g_ptr_array_new_with_free_func(g_free),
                  g_ptr_array_new_with_free_func(g_free), g_new(uint32_t, s->n)};
     g_autoptr(GHashTable) place = g_hash_table_new(g_str_hash, g_str_equal);
     for (uint32_t i = 0; i < s->n; i++) {
-        const char *text = cell(s, i, column);
+        g_autofree char *text = value_of(s, i, column);
         gpointer known = g_hash_table_lookup(place, text);
         axis.at[i] = known ? GPOINTER_TO_UINT(known) - 1 : axis.value->len;
         if (known)
             continue;
-        g_ptr_array_add(axis.value, (char *)text);
-        g_hash_table_insert(place, (char *)text, GUINT_TO_POINTER(axis.value->len));
+        g_ptr_array_add(axis.value, text);
+        g_hash_table_insert(place, g_steal_pointer(&text),
+                            GUINT_TO_POINTER(axis.value->len));
     }
     axis_name(&axis);
     return axis;
 }
 
-/* The values of a row on all axes but one, as a text. Caller frees. */
-static char *point_of(const Sweep *s, uint32_t row, uint32_t except)
+/* The values of a row on all axes, as a text. Caller frees. */
+static char *point_of(const Sweep *s, uint32_t row)
 {
     GString *text = g_string_new(NULL);
     for (guint a = 0; a < s->axis->len; a++)
-        if (a != except)
-            g_string_append_printf(text, "%s\n", cell(s, row, axis_at(s, a)->column));
+        g_string_append_printf(text, "%u ", axis_at(s, a)->at[row]);
     return g_string_free(text, FALSE);
 }
 
-/* Whether the other axes tell the value of this one, as where an axis changes the cluster, whose
- * name then says so. */
-static bool is_told(const Sweep *s, guint which)
+/* Whether each planner has one value on the axis, as where the granularity follows the planner: it
+ * is then no setting in which planners are compared. */
+static bool is_of_planner(const Sweep *s, const Axis *axis)
 {
-    g_autoptr(GHashTable) known =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    bool told = true;
-    for (uint32_t i = 0; i < s->n && told; i++) {
-        char *point = point_of(s, i, which);
-        const char *value = cell(s, i, axis_at(s, which)->column);
-        const char *before = g_hash_table_lookup(known, point);
-        told = !before || strcmp(before, value) == 0;
-        g_hash_table_insert(known, point, (char *)value);
+    g_autofree uint32_t *value = g_new0(uint32_t, s->by.value->len);
+    bool one = true;
+    for (uint32_t i = 0; i < s->n && one; i++) {
+        uint32_t *known = &value[s->by.at[i]];
+        one = *known == 0 || *known == 1 + axis->at[i];
+        *known = 1 + axis->at[i];
     }
-    return told;
+    return one;
 }
 
 /* Finds the axes: first the columns by which experiments ask, then those of the grid. */
@@ -171,14 +197,11 @@ static void find_axes(Sweep *s)
         const bool asked = i < G_N_ELEMENTS(ASKED);
         Axis axis = read_axis(s, asked ? frame_column(s->frame, ASKED[i])
                                        : run + 1 + i - (uint32_t)G_N_ELEMENTS(ASKED));
-        if (axis.value->len > 1)
+        if (axis.value->len > 1 && !is_of_planner(s, &axis))
             g_array_append_val(s->axis, axis);
         else
             axis_clear(&axis);
     }
-    for (guint a = 0; a < MIN(s->axis->len, 2); a++)
-        if (s->axis->len > 1 && is_told(s, a))
-            g_array_remove_index(s->axis, a--);
     if (s->by.value->len == 1 && s->axis->len > 0) { /* nothing else to compare */
         Axis *last = axis_at(s, s->axis->len - 1), planners = s->by;
         s->by = *last;
@@ -216,7 +239,7 @@ static void compare_rows(Sweep *s)
     s->regret = g_new(double, s->n);
     s->best_s = g_new(double, s->n);
     for (uint32_t i = 0; i < s->n; i++) {
-        char *point = point_of(s, i, UINT32_MAX);
+        char *point = point_of(s, i);
         gpointer known = g_hash_table_lookup(settings, point);
         const bool ok = strcmp(cell(s, i, s->status), "ok") == 0;
         if (!known)
@@ -377,17 +400,13 @@ static guint series_of(const Sweep *s, uint32_t row, Series *series)
 static void add_dot(const Sweep *s, uint32_t row, guint series, const Scale *scale,
                     json_t *line)
 {
-    json_t *dots = json_object_get(line, "dots");
     g_autofree char *time = units_format(s->time_s[row], QUANTITY_TIME);
     const double left = place_on(scale, s->time_s[row]);
     json_t *low = json_object_get(line, "from"), *high = json_object_get(line, "to");
-    json_object_set_new(
-        line, "from",
-        json_real(low ? fmin(json_number_value(low), 10 * left) : 10 * left));
-    json_object_set_new(
-        line, "to",
-        json_real(high ? fmax(json_number_value(high), 10 * left) : 10 * left));
-    json_array_append_new(dots,
+    const double from = low ? fmin(json_number_value(low), 10 * left) : 10 * left,
+                 to = fmax(json_number_value(high), 10 * left);
+    json_object_update_new(line, json_pack("{s:f, s:f}", "from", from, "to", to));
+    json_array_append_new(json_object_get(line, "dots"),
                           json_pack("{s:f, s:i, s:s}", "left", left, "series",
                                     (int)MIN(series, MOST_SERIES - 1) + 1, "time", time));
 }
@@ -413,9 +432,7 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
             if (s->time_s[i] > 0)
                 add_dot(s, i, place, &scale, line);
             else
-                without = strcmp(cell(s, i, s->status), "oom") == 0
-                              ? "out of memory"
-                              : cell(s, i, s->status);
+                without = status_of(s, i);
         }
         if (without && json_array_size(json_object_get(line, "dots")) == 0)
             json_object_set_new(line, "without", json_string(without));
@@ -462,13 +479,8 @@ static json_t *place_json(const Sweep *s, uint32_t row)
 {
     if (row == s->n)
         return json_pack("{s:s}", "without", "\u2014");
-    if (isnan(s->time_s[row])) {
-        const char *status = cell(s, row, s->status);
-        return json_pack("{s:s}", "without",
-                         strcmp(status, "oom") == 0          ? "OOM"
-                         : strcmp(status, "impossible") == 0 ? "imposs."
-                                                             : status);
-    }
+    if (isnan(s->time_s[row]))
+        return json_pack("{s:s}", "without", status_of(s, row));
     g_autofree char *time = units_format(s->time_s[row], QUANTITY_TIME);
     json_t *place =
         json_pack("{s:s, s:i}", "time", time, "heat", heat_of(s->regret[row]));
@@ -526,13 +538,12 @@ static json_t *sweep_refusals(const Sweep *s)
     g_autoptr(GHashTable) known =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (uint32_t i = 0; i < s->n; i++) {
-        const char *status = cell(s, i, s->status), *message = cell(s, i, s->message);
-        if (strcmp(status, "ok") == 0)
+        const char *message = cell(s, i, s->message);
+        if (strcmp(status_of(s, i), "ok") == 0)
             continue;
-        const char *planner = planner_of(s, i);
         g_autofree char *plain =
             g_regex_replace_literal(numbers, message, -1, 0, "", 0, NULL);
-        char *key = g_strconcat(planner, "\n", plain, NULL);
+        char *key = g_strconcat(planner_of(s, i), "\n", plain, NULL);
         json_t *row = g_hash_table_lookup(known, key);
         if (row) {
             json_t *rows = json_object_get(row, "rows");
@@ -543,9 +554,8 @@ static json_t *sweep_refusals(const Sweep *s)
         g_autofree char *why =
             g_regex_replace(bytes, message, -1, 0, "lacks \\1", 0, NULL);
         g_autofree char *where = setting_name(s, i, 0);
-        row = json_pack("{s:s, s:s, s:s, s:s, s:i}", "status",
-                        strcmp(status, "oom") == 0 ? "out of memory" : status, "planner",
-                        planner, "where", where, "why", why, "rows", 1);
+        row = json_pack("{s:s, s:s, s:s, s:s, s:i}", "status", status_of(s, i), "planner",
+                        planner_of(s, i), "where", where, "why", why, "rows", 1);
         json_array_append_new(list, row);
         g_hash_table_insert(known, key, row);
     }

@@ -201,7 +201,7 @@ static void test_sweep(void **state)
     g_autofree char *text = sandbox_read(box, "r.html");
     check_page(text);
     check_tidy(box, "r.html");
-    assert_non_null(strstr(text, "3 planners \u00d7 2 clusters"));
+    assert_non_null(strstr(text, "6 configurations of planner (3), cluster (2)."));
     assert_non_null(strstr(text, "is the fastest in all 2 settings"));
     assert_non_null(strstr(text, "<option>dp-ev</option>"));
     check_regret(box);
@@ -213,6 +213,27 @@ static void test_sweep(void **state)
     assert_null(strstr(live, "Running:"));
     program_refuses(box, "sweep mine.yaml -q --db s.db --page missing/x.html", 2,
                     "missing");
+}
+
+/* Planners with granularities of their own are compared with one another, and a cluster that an
+ * axis changes is named once. */
+static void test_sweep_of_clusters(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "mine.yaml",
+                  "name: mine\ngrid:\n  model: [\"vit:layers=2\"]\n  model.batch: [8, 16]\n"
+                  "  cluster: [hap-8, hap-16]\n  cluster.scale.network: [1, 2]\n"
+                  "  planner: [hap, amp, dp-ev]\n");
+    run(box, "sweep mine.yaml -q --db r.db");
+    run(box, "report r.db -o r.html");
+    g_autofree char *text = sandbox_read(box, "r.html");
+    assert_non_null(strstr(text, "24 configurations of planner (3), cluster (2), network (2), "
+                                 "batch (2)."));
+    assert_non_null(strstr(text, " of 8 settings"));
+    assert_null(strstr(text, "scale network"));
+    check_regret(box);
+    check_widths(box, text);
 }
 
 /* A row without a plan has no numbers, nor those of what is around it. */
@@ -360,7 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep), cmocka_unit_test(test_sweep_of_clusters),
         cmocka_unit_test(test_without), cmocka_unit_test(test_plan),
         cmocka_unit_test(test_days),    cmocka_unit_test(test_style_sheet),
     };
