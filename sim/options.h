@@ -103,7 +103,8 @@ typedef struct {
     bool time_only; /* the report leaves memory out: it is 0 and fits */
     /* so does that of a plan that takes at least this long; 0: of none */
     double enough_s;
-    bool separate; /* devices that do the same are simulated one by one */
+    uint32_t further; /* stage: time alone with so many more repetitions of the middle */
+    bool separate;    /* devices that do the same are simulated one by one */
 } SimOptions;
 
 extern const OptionTable sim_option_table;

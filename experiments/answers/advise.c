@@ -32,17 +32,12 @@ static const AdviseRow *fastest_alone(const AdviseRow *row, uint32_t n)
     return NULL;
 }
 
-static char *seconds(double value)
-{
-    return units_format(value, QUANTITY_TIME);
-}
-
 /* Says how much more GPUs gain over fewer, in percent of the throughput. */
 static void say_gain(GString *text, const AdviseRow *more, const AdviseRow *fewer)
 {
     const double faster = 100 * (fewer->iteration_s / more->iteration_s - 1);
     const int gpus = (int)more->choice->gpus - (int)fewer->choice->gpus;
-    g_autofree char *time = seconds(fewer->iteration_s);
+    g_autofree char *time = units_format(fewer->iteration_s, QUANTITY_TIME);
     g_string_append_printf(text, "%s alone: %s. ", fewer->choice->machines, time);
     if (faster > 0 && gpus > 0)
         g_string_append_printf(
@@ -60,7 +55,7 @@ static char *advice(const AdviseRow *row, uint32_t n)
     g_autoptr(GString) text = g_string_new("");
     const AdviseRow *best = &row[0], *all = advise_whole(row, n),
                     *alone = fastest_alone(row, n);
-    g_autofree char *time = seconds(best->iteration_s);
+    g_autofree char *time = units_format(best->iteration_s, QUANTITY_TIME);
     g_string_append_printf(text, "Fastest: %s by %s (%s), %s per iteration. ",
                            best->choice->machines, best->choice->best->planner->name,
                            granularity_name(best->choice->best->granularity), time);
@@ -71,7 +66,7 @@ static char *advice(const AdviseRow *row, uint32_t n)
         const bool flows = all->choice->flow_s > 0 && best->choice->flow_s > 0;
         const double longer_s = flows ? all->choice->flow_s : all->iteration_s,
                      least_s = flows ? best->choice->flow_s : best->iteration_s;
-        g_autofree char *slower = seconds(longer_s);
+        g_autofree char *slower = units_format(longer_s, QUANTITY_TIME);
         g_string_append_printf(
             text, "All machines take %s%s, %.1f %% longer: mixing them does not pay. ",
             slower, flows ? " by flow" : "", 100 * (longer_s / least_s - 1));
@@ -79,7 +74,7 @@ static char *advice(const AdviseRow *row, uint32_t n)
         g_string_append(text, "No plan on all machines was found. ");
     }
     if (all->choice->bound_s > 0) {
-        g_autofree char *bound = seconds(all->choice->bound_s);
+        g_autofree char *bound = units_format(all->choice->bound_s, QUANTITY_TIME);
         g_string_append_printf(text,
                                "On all machines together, computation alone takes %s at "
                                "the rates of this cluster.",

@@ -169,8 +169,12 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     const uint32_t n_last = 2 * tasks->teams->n_lanes + 1;
     g_autofree uint32_t *last = g_new(uint32_t, n_last);
     g_autofree uint32_t *launched = g_new(uint32_t, tasks->teams->n_lanes);
-    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};
     (void)error;
+    if (sim->options->further > 0) {
+        report->iteration_time_s = sim_further_s(tasks, program, sim->options->further);
+        return true;
+    }
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};
     for (uint32_t l = 0; l < n_last; l++)
         last[l] = SIM_NO_TASK;
     for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)

@@ -12,50 +12,41 @@
 #include <math.h>
 #include <string.h>
 
-/* Spans in the order of their instructions; first: [instruction + 1], where its spans begin. */
-static uint32_t *steady_spans(const SimTimeline *t, uint32_t *first)
+/* The first span of an instruction, or of one behind it. */
+static uint32_t steady_first(const SimTimeline *t, uint32_t instr)
 {
-    uint32_t *span = g_new(uint32_t, t->n_spans);
-    for (uint32_t i = 0; i < t->n_spans; i++)
-        first[t->span[i].instr + 2]++;
-    for (uint32_t i = 1; i < t->n_instrs + 2; i++)
-        first[i] += first[i - 1];
-    for (uint32_t i = 0; i < t->n_spans; i++)
-        span[first[t->span[i].instr + 1]++] = i;
-    return span;
+    uint32_t i = 0;
+    while (i < t->n_spans && t->span[i].instr < instr)
+        i++;
+    return i;
 }
 
-/* Whether each of the last repetitions is later than the one c before it, all by the same time,
- * *later_s. */
+/* Whether each span of the last repetitions is later than the one c repetitions before it, all by
+ * the same time. */
 static bool steady_by(const SimTimeline *t, const ProgramPeriod *p, uint32_t c,
-                      const uint32_t *first, const uint32_t *span, double *later_s)
+                      uint32_t from, uint32_t end)
 {
-    const uint32_t end = p->first + p->repeats * p->n, back = c * p->n;
+    const uint32_t back = c * ((end - from) / (p->depth + 1));
     const double about = 1e-12 * sim_timeline_end_s(t);
-    *later_s = NAN;
-    for (uint32_t i = end - (p->depth + 1) * p->n; i < end; i++) {
-        const uint32_t *now = &span[first[i]], *before = &span[first[i - back]],
-                       n = first[i + 1] - first[i];
-        if (n != first[i - back + 1] - first[i - back])
+    double later_s = NAN;
+    for (uint32_t i = from; i < end; i++) {
+        const SimSpan *now = &t->span[i], *before = &t->span[i - MIN(back, i)];
+        const double s = now->end_s - before->end_s;
+        later_s = isnan(later_s) ? s : later_s;
+        if (now->instr != before->instr + c * p->n || fabs(s - later_s) > about)
             return false;
-        for (uint32_t k = 0; k < n; k++) {
-            const double s = t->span[now[k]].end_s - t->span[before[k]].end_s;
-            *later_s = isnan(*later_s) ? s : *later_s;
-            if (fabs(s - *later_s) > about)
-                return false;
-        }
     }
     return true;
 }
 
-/* After how many repetitions all is as before, but later by *later_s; 0: not yet. */
-static uint32_t steady_cycle(const SimTimeline *t, const ProgramPeriod *p,
-                             double *later_s)
+/* After how many repetitions all is as before, but later; 0: not yet. */
+static uint32_t steady_cycle(const SimTimeline *t, const ProgramPeriod *p)
 {
-    g_autofree uint32_t *first = g_new0(uint32_t, t->n_instrs + 2),
-                        *span = steady_spans(t, first);
+    const uint32_t behind = p->first + p->repeats * p->n,
+                   from = steady_first(t, behind - (p->depth + 1) * p->n),
+                   end = steady_first(t, behind);
     for (uint32_t c = 1; c + p->depth + 1 <= p->repeats; c++)
-        if (steady_by(t, p, c, first, span, later_s))
+        if (steady_by(t, p, c, from, end))
             return c;
     return 0;
 }
@@ -112,80 +103,72 @@ static void steady_place(SimReport *report, const Plan *plan, const ProgramPerio
         report->stage[i].n = plan->program->n;
 }
 
-/* Leaves memory out of a report, in which it then fits. */
-static void steady_forget_memory(SimReport *report)
-{
-    memset(report->memory_bytes, 0, report->n_devices * sizeof *report->memory_bytes);
-    g_clear_pointer(&report->worst_instr, g_free);
-    report->feasible = true;
-    report->missing_bytes = 0;
-}
-
-/* The report of the whole program from n repetitions; *again: it takes more of them. A plan that
- * takes long enough is told by its first part, without the rest of its report. */
+/* The report of the whole program from n repetitions; *again: it takes more of them. */
 static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint32_t n,
                              const Graph *graph, const ClusterView *view,
                              const SimOptions *options, bool *again, GError **error)
 {
     const uint32_t n_all = program_all_repeats(plan->program, period);
     ProgramPeriod now = *period;
-    SimOptions all = *options;
-    double later_s = 0;
-    all.enough_s = 0;
-    all.time_only |= options->enough_s > 0;
     now.repeats = n;
-    g_autoptr(SimReport) more = steady_report(plan, period, n, graph, view, &all, error);
-    const uint32_t cycle = more ? steady_cycle(more->timeline, &now, &later_s) : 1,
-                   beside = cycle ? (n_all - n) % cycle : 0;
-    *again = cycle == 0;
-    if (*again)
-        return NULL;
-    const double whole_s =
-        more ? more->iteration_time_s + (n_all - n) / cycle * later_s : 0;
-    if (options->enough_s > 0 && beside == 0 && whole_s >= options->enough_s) {
-        more->iteration_time_s = whole_s;
-        steady_place(more, plan, period, n);
-        g_clear_pointer(&more->timeline, sim_timeline_free);
-        return g_steal_pointer(&more);
-    }
-    if (more && (beside > 0 || all.time_only != options->time_only)) {
-        all.time_only = options->time_only;
-        sim_report_free(more);
-        more = steady_report(plan, period, n += beside, graph, view, &all, error);
-    }
+    g_autoptr(SimReport) more =
+        steady_report(plan, period, n, graph, view, options, error);
+    const uint32_t cycle = more ? steady_cycle(more->timeline, &now) : 1;
+    *again = cycle == 0 || (n_all - n) % cycle > 0;
     g_autoptr(SimReport) less =
-        more ? steady_report(plan, period, n - cycle, graph, view, &all, error) : NULL;
+        more && !*again
+            ? steady_report(plan, period, n - cycle, graph, view, options, error)
+            : NULL;
     if (!less)
         return NULL;
     steady_add(more, less, (n_all - n) / cycle);
     steady_place(more, plan, period, n);
-    if (all.time_only ||
-        (options->enough_s > 0 && more->iteration_time_s >= options->enough_s))
-        steady_forget_memory(more);
-    else
-        sim_report_fit(more, plan->program, graph, view);
+    sim_report_fit(more, plan->program, graph, view);
     return g_steal_pointer(&more);
+}
+
+/* Where the time alone is asked for, or the plan takes long enough: the report with nothing else,
+ * from n repetitions. NULL: all of the report is wanted, or all of the program. */
+static SimReport *steady_time(const Plan *plan, const ProgramPeriod *period, uint32_t n,
+                              const Graph *graph, const ClusterView *view,
+                              const SimOptions *options)
+{
+    SimOptions alone = *options;
+    alone.time_only = true;
+    alone.further = program_all_repeats(plan->program, period) - n;
+    if (!(options->time_only || options->enough_s > 0) || plan->program->successive ||
+        plan->program->n_groups == 0)
+        return NULL;
+    g_autoptr(SimReport) report =
+        steady_report(plan, period, n, graph, view, &alone, NULL);
+    if (!report || isnan(report->iteration_time_s) ||
+        (!options->time_only && report->iteration_time_s < options->enough_s))
+        return NULL;
+    steady_place(report, plan, period, n);
+    return g_steal_pointer(&report);
 }
 
 SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const char *fidelity,
                                 const SimOptions *options, GError **error)
 {
+    enum { CYCLE = 4 }; /* the longest that is common: no part of it is left beside */
     ProgramPeriod period;
     if (g_strcmp0(fidelity, fidelity_name(FIDELITY_STAGE)) != 0 ||
         !program_find_period(plan->program, &period))
         return sim_evaluate_with(plan, graph, view, fidelity, options, error);
-    const uint32_t n_all = program_all_repeats(plan->program, &period);
-    bool again = true;
-    const uint32_t few =
-        plan->strategy.offload ? 0 : program_few_repeats(plan->program, &period);
-    enum { CYCLE = 4 }; /* the longest that is common: no part of it is left beside */
-    for (uint32_t n = few ? few + (n_all - few) % CYCLE : 0;
-         n > 0 && n <= n_all / PERIOD_FEWER; n *= 2) {
-        SimReport *report =
-            steady_try(plan, &period, n, graph, view, options, &again, error);
-        if (!again)
-            return report;
+    const uint32_t n_all = program_all_repeats(plan->program, &period),
+                   few = plan->strategy.offload
+                             ? 0
+                             : program_few_repeats(plan->program, &period);
+    SimReport *report =
+        few ? steady_time(plan, &period, few, graph, view, options) : NULL;
+    bool again = !report && few;
+    for (uint32_t n = few; again && n <= n_all / PERIOD_FEWER; n *= 2) {
+        n += (n_all - n) % CYCLE;
+        report = steady_try(plan, &period, n, graph, view, options, &again, error);
     }
-    return steady_report(plan, &period, n_all, graph, view, options, error);
+    return report || (few && !again)
+               ? report
+               : steady_report(plan, &period, n_all, graph, view, options, error);
 }

@@ -105,6 +105,10 @@ const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint3
 /* A timeline with one span per task; the simulator fills in start_s, end_s, stream and cause. */
 SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs);
 
+/* Seconds of the program with so many more repetitions of its middle, by `stage`; NAN where its
+ * last ones are not alike. */
+double sim_further_s(const SimTasks *tasks, const Program *program, uint32_t repeats);
+
 /* Fills the report's stages. */
 void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
                       SimReport *report);

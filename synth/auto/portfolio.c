@@ -79,8 +79,8 @@ static void task_free(gpointer data)
 
 /* --- what can be said before --- */
 
-/* Whether every program of the planner needs more memory than the devices have: for states, or also
- * for what the backward pass needs, of which two microbatches that take turns may need only half. */
+/* Whether every program of the planner needs more memory than the devices have: for states, or
+ * also for the backward pass, of which two microbatches that take turns may need only half. */
 static bool cannot_fit(const PortfolioRun *run, const Task *task)
 {
     enum { TURNS = 2 };
@@ -473,12 +473,6 @@ static void take(PortfolioRun *run, Task *task)
     task_clear(task);
 }
 
-/* Whether no planner was tried on the choice, since no plan on its machines is faster than the best one. */
-static bool is_skipped(const PortfolioRun *run, const PortfolioChoice *choice)
-{
-    return run->how->prune && !choice->report && choice->bound_s >= run->best_s;
-}
-
 /* Runs the tries of all choices, on all processors. Quick planners whose plans are seldom beaten
  * come first, so that later tries can be left out by their bounds. A choice keeps its fastest plan.
  * The plans are the same however many processors there are. */
@@ -499,7 +493,9 @@ static void portfolio_run(PortfolioRun *run)
     g_mutex_clear(&tasks.lock);
     for (uint32_t c = 0; c < run->portfolio->choices->len; c++) {
         PortfolioChoice *choice = g_ptr_array_index(run->portfolio->choices, c);
-        choice->skipped = is_skipped(run, choice);
+        /* no planner was tried: no plan on its machines is faster than the best one */
+        choice->skipped =
+            run->how->prune && !choice->report && choice->bound_s >= run->best_s;
     }
 }
 
@@ -906,10 +902,9 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
     portfolio->notes = g_ptr_array_new_with_free_func(g_free);
-    PortfolioRun run = {.portfolio = portfolio,
-                        .how = how,
-                        .options = options,
-                        .best_s = how->known_s > 0 ? how->known_s : INFINITY};
+    const double known_s = how->known_s > 0 ? how->known_s : INFINITY;
+    PortfolioRun run = {
+        .portfolio = portfolio, .how = how, .options = options, .best_s = known_s};
     if (options->budget_s > 0)
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);

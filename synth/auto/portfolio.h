@@ -68,8 +68,8 @@ typedef struct {
 } PortfolioOptions;
 
 /* KILTER_ERROR_INPUT for a model or options that no planner can plan. If no try has a plan, the
- * error of the first try (KILTER_ERROR_INFEASIBLE where plans do not fit, or none is faster than one
- * that is known). */
+ * error of the first try (KILTER_ERROR_INFEASIBLE where plans do not fit, or none is faster than
+ * one that is known). */
 Portfolio *portfolio_new(const char *model, const Cluster *cluster,
                          const PlannerOptions *options, const PortfolioOptions *how,
                          GError **error);

@@ -175,10 +175,7 @@ GArray *joint_keeps(const JointMenu *menu, const char *target, GError **error)
     if (keeps->len > 0)
         return g_steal_pointer(&keeps);
     if (!first)
-        refuse(error,
-               "no strategy of equal stages for %s can be laid "
-               "out",
-               target);
+        refuse(error, "no strategy of equal stages for %s can be laid out", target);
     else
         g_propagate_error(error, g_steal_pointer(&first));
     return NULL;

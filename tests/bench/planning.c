@@ -122,6 +122,10 @@ static void bench_answers(Job *job)
          "llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256,"
          "seq=8192,global_batch=512,precision=bf16",
          "4x8xh100-sxm@8xib-ndr+2x8xh20", "1"},
+        {"Llama-70B on 48 mixed",
+         "llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256,"
+         "seq=8192,global_batch=512,precision=bf16",
+         "4x8xh100-sxm@8xib-ndr+2x8xh20", "40"},
         {"GPT of 1.3B on 24 mixed",
          "gpt2:layers=24,hidden=2048,heads=16,ffn=8192,seq=2048,precision=mixed,"
          "global_batch=64",

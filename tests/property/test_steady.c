@@ -84,6 +84,9 @@ static void check_rows(const char *set, const Made *made, const SimReport *repor
     }
 }
 
+/* Plans whose time alone was found by a part of their program. */
+static uint32_t alone;
+
 /* Returns whether the plan was evaluated by a part of its program. */
 static bool check_plan(const char *set, const Made *made)
 {
@@ -96,6 +99,12 @@ static bool check_plan(const char *set, const Made *made)
         sim_evaluate_shortly(made->plan, made->graph, made->view, stage, &options, NULL);
     assert_equal(set, part, all);
     check_rows(set, made, part);
+    options.time_only = true;
+    g_autoptr(SimReport) time =
+        sim_evaluate_shortly(made->plan, made->graph, made->view, stage, &options, NULL);
+    assert_near(set, "time alone", time->iteration_time_s, all->iteration_time_s,
+                all->iteration_time_s);
+    alone += !time->timeline;
     return !part->timeline;
 }
 
@@ -163,9 +172,11 @@ static void test_parts_are_as_the_whole(void **state)
                 if (g_getenv("KILTER_TEST_VERBOSE"))
                     print_message("%s %s: %d\n", CLUSTER[c], set, shortly);
             }
-    print_message("%u plans, %u repeat a middle, %u by a part, %u made with less\n", n,
-                  n_repeat, n_shortly, n_brief);
+    print_message("%u plans, %u repeat a middle, %u by a part, %u their time alone, %u "
+                  "made with less\n",
+                  n, n_repeat, n_shortly, alone, n_brief);
     assert_true(n_shortly * 4 >= n);
+    assert_true(alone > n_shortly);
     assert_true(n_brief * 8 >= n);
 }
 
