@@ -476,8 +476,9 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
     find_devices(&c);
     find_ports(&c);
     read_program(&c);
-    for (uint32_t m = 0; m < JOINT_MODES; m++)
-        if (joint_may_recompute(menu, m, p->recompute))
+    for (uint32_t m = 0, first = group->n_entries; m < JOINT_MODES; m++)
+        if (joint_may_recompute(menu, m, p->recompute) &&
+            !(m > 0 && joint_is_ample(p, &group->entry[first])))
             add_entry(&c, group, m);
     pipeline_builder_clear(&c.places);
 }

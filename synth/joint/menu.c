@@ -8,7 +8,7 @@
 #include "data/cluster/price.h"
 
 /* Costs of a group: each is one more choice at every layer of the search. */
-enum { MOST_ENTRIES = 32 };
+enum { MOST_ENTRIES = 64 };
 
 static void clear_kind(void *data)
 {
@@ -97,8 +97,12 @@ static double part_s(const JointMenu *menu, const Sharing *s, uint32_t at,
 
 void joint_find_worth(const double *again_s, const double *less, bool *is_worth)
 {
+    static const double least = 1.0 / 16;
+    double most = 0;
+    for (uint32_t m = 0; m < JOINT_MODES; m++)
+        most = fmax(most, less[m]);
     for (uint32_t m = 0; m < JOINT_MODES; m++) {
-        is_worth[m] = m == 0 || less[m] > 0;
+        is_worth[m] = m == 0 || less[m] > least * most;
         for (uint32_t a = 0; a < JOINT_MODES; a++)
             for (uint32_t b = 0; b < JOINT_MODES; b++) {
                 const double part = (less[m] - less[a]) / (less[b] - less[a]);
@@ -375,6 +379,13 @@ bool joint_may_recompute(const JointMenu *menu, uint32_t mode, bool recompute)
     return mode == 0 || (recompute && menu->is_worth[mode]);
 }
 
+bool joint_is_ample(const JointProblem *p, const JointEntry *e)
+{
+    const uint32_t n = p->n_layers;
+    return e->held[n] + e->work + p->n_microbatches * (e->kept[n] + e->late[n]) <=
+           e->capacity;
+}
+
 static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                         double headroom, bool recompute)
 {
@@ -402,7 +413,8 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
         for (uint32_t r = 0; r < dp; r++)
             if (r == 0 || kind[r] != kind[r - 1] || samples[r] != samples[r - 1])
                 note_least(menu, p, kind[r], tp, samples[r], batch);
-        for (uint32_t w = 0; w < MOST_WAYS; w++) {
+        bool ample = false; /* so that no mode is of use */
+        for (uint32_t w = 0; w < MOST_WAYS && !(ample && w > 1); w++) {
             const Way way = {w / 2, w % 2 == 1};
             const Recompute mode = menu->mode[way.mode];
             if (joint_may_recompute(menu, way.mode, recompute) &&
@@ -410,6 +422,8 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
                 (!keep || (way.divides == keep->divides && mode == keep->recompute)))
                 group->entry[group->n_entries++] =
                     fill_entry(menu, p, group, tp, kind, samples, dp, &way, headroom);
+            ample |=
+                w == 0 && !keep && joint_is_ample(p, &group->entry[group->n_entries - 1]);
         }
     }
 }

@@ -51,8 +51,11 @@ static inline bool joint_splits(Recompute mode)
 /* An entry with rows of 0. */
 JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
 /* Whether each mode is worth it by the seconds that it takes again and the bytes that it saves:
- * there are no two others that, each for a part of the layers, save as much in less time. */
+ * there are no two others that, each for a part of the layers, save as much in less time, and it
+ * saves a 16th of what all do, as with each mode every pipeline is found once more. */
 void joint_find_worth(const double *again_s, const double *less, bool *is_worth);
+/* Whether a stage of all layers has the memory for all microbatches at once. */
+bool joint_is_ample(const JointProblem *problem, const JointEntry *entry);
 /* Whether a stage may recompute in this way. */
 bool joint_may_recompute(const JointMenu *menu, uint32_t mode, bool recompute);
 

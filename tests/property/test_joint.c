@@ -771,6 +771,21 @@ static void test_may_recompute(void **state)
     assert_true(left_out > 100);
 }
 
+/* Norms are nearly free but save hardly anything: as a mode, their copies of each pipeline left
+ * others out, and this took 361 ms. */
+static void test_little_is_no_mode(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan =
+        plan_by("joint", 1, "gpt2:layers=4,global_batch=16", view, &graph);
+    assert_at_most(plan->iteration_time_s, 0.324);
+}
+
 /* Long sequences with fused attention: norms alone run again, not whole layers (10.35 s). */
 static void test_classes(void **state)
 {
@@ -1070,6 +1085,7 @@ int main(void)
         cmocka_unit_test(test_lazy),
         cmocka_unit_test(test_may_recompute),
         cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_little_is_no_mode),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_positions_of_one_group),
         cmocka_unit_test(test_walk),
