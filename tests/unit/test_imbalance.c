@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/models/model.h"
+#include "exec/exec.h"
 #include "tests/support/made_plan.h"
 #include "tests/support/program.h"
 #include "tests/support/shrunk.h"
@@ -192,6 +193,88 @@ static void test_proved(void **state)
     assert_int_equal(slots->dim[2], graph_tensor(graph, route->in[1])->dim[1]);
 }
 
+static ExecTensor like(const Graph *graph, TensorId id, GRand *random)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    ExecTensor made = exec_tensor_new(tensor->rank, tensor->dim);
+    for (uint64_t i = 0; random && i < exec_tensor_elements(&made); i++)
+        made.data[i] = g_rand_double_range(random, 1, 2);
+    return made;
+}
+
+/* Checks that experts get uneven numbers of tokens [b,S,e], and returns that of all. */
+static uint32_t check_ragged(const ExecTensor *weight)
+{
+    const uint32_t experts = weight->dim[2];
+    const uint64_t tokens = exec_tensor_elements(weight) / experts;
+    uint32_t all = 0, least = UINT32_MAX, most = 0;
+    for (uint32_t e = 0; e < experts; e++) {
+        uint32_t own = 0;
+        for (uint64_t s = 0; s < tokens; s++)
+            own += weight->data[s * experts + e] > 0;
+        least = MIN(least, own);
+        most = MAX(most, own);
+        all += own;
+    }
+    assert_true(least < most && most > (double)all / experts);
+    return all;
+}
+
+/* The ops that the proof compares with: as many tokens as choose an expert go there, however
+ * uneven, and each copy comes back. */
+static void test_ragged(void **state)
+{
+    (void)state;
+    g_autofree char *small = model_shrink(MODEL "0", 4, 1, NULL);
+    g_autoptr(Graph) graph = model_build(small, 4, NULL, NULL);
+    g_autoptr(GRand) random = g_rand_new_with_seed(33);
+    const OpId route =
+        graph_tensor(graph, graph_find(graph, "layers.0.moe.route"))->producer;
+    const Op *op = graph_get_op(graph, route);
+    const OpId gate = graph_tensor(graph, op->in[0])->producer;
+    OpId back = route;
+    while (graph_get_op(graph, back)->kind != OP_UNROUTE)
+        back++;
+    ExecTensor logit = like(graph, graph_get_op(graph, gate)->in[0], random),
+               in[] = {like(graph, op->in[0], NULL), like(graph, op->in[1], random)},
+               slots = like(graph, op->out[0], NULL);
+    const uint32_t width = in[1].dim[2];
+    exec_run_op(graph, gate, &logit, &in[0]);
+    const uint32_t copies = check_ragged(&in[0]);
+    exec_run_op(graph, route, in, &slots);
+    uint32_t filled = 0;
+    for (uint64_t i = 0; i < exec_tensor_elements(&slots); i += width)
+        filled += slots.data[i] > 0;
+    assert_int_equal(filled, copies);
+    ExecTensor of[] = {slots, in[0]}, y = like(graph, op->in[1], NULL);
+    exec_run_op(graph, back, of, &y);
+    for (uint64_t i = 0; i < exec_tensor_elements(&y); i++)
+        assert_close(y.data[i], graph_get_op(graph, gate)->attr.top * in[1].data[i],
+                     1e-12);
+    ExecTensor *all[] = {&logit, &in[0], &in[1], &slots, &y};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(all); i++)
+        exec_tensor_clear(all[i]);
+}
+
+/* Experts in groups, folded over tp: proved, too. */
+static void test_groups_proved(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(
+        box, "groups.json",
+        "{\"model_type\":\"glm4_moe\",\"num_hidden_layers\":2,\"hidden_size\":64,"
+        "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"vocab_size\":64,"
+        "\"moe_intermediate_size\":32,\"n_routed_experts\":8,\"n_group\":4,"
+        "\"topk_group\":2,\"num_experts_per_tok\":2,\"first_k_dense_replace\":0}");
+    g_autofree char *model =
+        g_strdup_printf("%s/groups.json:global_batch=16,seq=16", box->folder);
+    for (uint32_t d = 0; d < G_N_ELEMENTS(DEGREES); d++) {
+        g_auto(Made) made = made_plan("manual", model, "dgx-h100", DEGREES[d].degrees);
+        check_shrunk(made.plan, made.graph);
+    }
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -228,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_fullest_waits),  cmocka_unit_test(test_memory),
         cmocka_unit_test(test_kernels),        cmocka_unit_test(test_measured_tokens),
         cmocka_unit_test(test_exact_exchange), cmocka_unit_test(test_file),
-        cmocka_unit_test(test_proved),         cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_proved),         cmocka_unit_test(test_ragged),
+        cmocka_unit_test(test_groups_proved),  cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
