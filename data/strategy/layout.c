@@ -58,26 +58,20 @@ static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
     return true;
 }
 
-static bool check_tokens(const Strategy *s, const Graph *graph, GError **error)
-{
-    g_autoptr(GPtrArray) tokens = NULL;
-    return strategy_expert_tokens(s, graph, &tokens, error);
-}
-
 /* Checks that nothing is said beside unlike degrees that only equal ones have. */
 static bool check_unlike(const Strategy *s, GError **error)
 {
-    static const char *const taken[] = {
-        "pp",    "stage_tp", "stage_dp", "microbatches", "schedule", "virtual_stages",
-        "ranks", "layers",   "cuts",     "recompute",    "zero",     NULL};
+    static const char *const taken[] = {"pp",           "stage_tp",      "stage_dp",
+                                        "microbatches", "schedule",      "virtual_stages",
+                                        "ranks",        "layers",        "cuts",
+                                        "recompute",    "zero",          "ep",
+                                        "imbalance",    "expert_tokens", NULL};
+    g_autofree char *all = g_strjoinv(", ", (char **)taken);
     for (uint32_t i = 0; i < strategy_table.n; i++) {
         const Option *option = &strategy_table.row[i];
         if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
-            return refuse(
-                error,
-                "stage_tp, stage_dp with %s: expected pp, microbatches, schedule, "
-                "virtual_stages, ranks, layers, cuts, recompute or zero beside them",
-                option->key);
+            return refuse(error, "stage_tp, stage_dp with %s: expected only %s",
+                          option->key, all);
     }
     return s->zero <= 1 || refuse(error, "stage_tp, stage_dp: expected zero=0 or zero=1");
 }
@@ -93,6 +87,7 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
     if (!check_unlike(s, error))
         return false;
     l->pp = s->pp ? s->pp : MAX(n_tp, n_dp);
+    l->ep = MAX(s->ep, 1);
     if ((s->stage_tp && n_tp != l->pp) || (s->stage_dp && n_dp != l->pp) ||
         l->pp > n_devices)
         return refuse(error, "stage_tp, stage_dp: expected pp=%u numbers each", l->pp);
@@ -103,12 +98,15 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
         *tp = s->stage_tp ? *tp : MAX(n_devices / l->pp / MAX(*dp, 1), 1);
         *dp = s->stage_dp ? *dp : MAX(n_devices / l->pp / MAX(*tp, 1), 1);
         sum += (uint64_t)*tp * *dp;
-        if (*tp == 0 || *dp == 0)
-            return refuse(error, "stage_tp, stage_dp: expected numbers above 0");
+        if (*tp == 0 || *dp == 0 || *dp % l->ep != 0)
+            return refuse(error,
+                          "stage_tp, stage_dp: expected numbers above 0, and dp "
+                          "of each stage a multiple of ep=%u",
+                          l->ep);
     }
     l->tp = l->stage_tp[0];
     l->dp = l->stage_dp[0];
-    l->cp = l->zero_ranks = l->ep = 1;
+    l->cp = l->zero_ranks = 1;
     l->zero = s->zero;
     return sum == n_devices || refuse(error,
                                       "stage_tp, stage_dp: expected products that add up "
@@ -424,11 +422,12 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
                              StrategyLayout *layout, GError **error)
 {
     const bool unlike = s->stage_tp || s->stage_dp;
+    g_autoptr(GPtrArray) tokens = NULL;
     *layout = (StrategyLayout){0};
     if (s->pipeline_layers)
         return refuse(error,
                       "pipeline_layers: expected replicas with the same stages here");
-    if (!check_tokens(s, graph, error) ||
+    if (!strategy_expert_tokens(s, graph, &tokens, error) ||
         !(unlike ? find_unlike : find_degrees)(s, n_devices, layout, error) ||
         !find_stages(s, layout, error) || !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||

@@ -105,9 +105,8 @@ void sim_parts_free(SimParts *parts)
 {
     if (!parts)
         return;
-    for (uint32_t s = 0; s < parts->n_splits; s++) {
+    for (uint32_t s = 0; s < parts->n_splits; s++)
         free_each(parts->split[s].share, parts->split[s].replica, parts->split[s].start);
-    }
     free_each(parts->split, parts->slots);
     if (parts->tokens)
         g_ptr_array_unref(parts->tokens);

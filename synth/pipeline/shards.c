@@ -416,10 +416,13 @@ static bool check_samples(const Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
     const uint32_t samples = b->batch->units / p->n_microbatches;
-    return samples % p->group[0].n_replicas == 0 ||
-           refuse(error,
-                  "ep=%u: expected microbatches that %u replicas divide, got %u samples",
-                  p->ep, p->group[0].n_replicas, samples);
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        if (samples % p->group[g].n_replicas != 0)
+            return refuse(
+                error,
+                "ep=%u: expected microbatches that %u replicas divide, got %u samples",
+                p->ep, p->group[g].n_replicas, samples);
+    return true;
 }
 
 static bool has_experts(const Builder *b)

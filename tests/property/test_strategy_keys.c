@@ -67,6 +67,7 @@ static const char *const BASE[] = {
     "pp=2 dp=4 zero=1",
     "pipeline_layers=4;2,2 microbatches=4",
     "stage_tp=2,1,1 stage_dp=2,2,2 microbatches=2",
+    "stage_tp=1,1,1 stage_dp=4,2,2 microbatches=3 ep=2",
 };
 
 static bool is_like(const Made *a, const Made *b)

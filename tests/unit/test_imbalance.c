@@ -61,6 +61,31 @@ static const struct {
                {"tp=2 ep=4 etp=1", 2},
                {"cp=4 ep=4", 2}};
 
+/* Stages with unlike degrees that share the experts among as many replicas each. */
+static const char *const UNLIKE[] = {"stage_tp=2,1 stage_dp=2,4 ep=2 zero=1",
+                                     "stage_tp=1,2 stage_dp=4,2 ep=2 microbatches=2",
+                                     "stage_tp=1,1 stage_dp=4,4 ep=4 imbalance=2"};
+
+static void test_unlike_stages(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(UNLIKE); i++) {
+        g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", UNLIKE[i]);
+        check_shrunk(made.plan, made.graph);
+    }
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) none =
+        make("manual", MODEL "0", "dgx-h100", "stage_tp=2,1 stage_dp=2,4 ep=4", &error);
+    assert_null(none.plan);
+    assert_non_null(strstr(error->message, "a multiple of ep=4"));
+    /* equal degrees, said by stage, are the same plan as said once */
+    const Measured one = measure_with("flow", "shares", "dgx-h100",
+                                      "pp=2 ep=4 imbalance=2"),
+                   two = measure_with("flow", "shares", "dgx-h100", UNLIKE[2]);
+    assert_close(two.time_s, one.time_s, 1e-9);
+    assert_close(two.bytes, one.bytes, 1e-9);
+}
+
 static void test_fullest_waits(void **state)
 {
     static const char *const FIDELITY[] = {"stage", "flow"};
@@ -280,19 +305,20 @@ static void test_refused(void **state)
     (void)state;
     static const struct {
         const char *model, *set, *why;
-    } OF[] = {{MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
-              {MODEL "0", "ep=8 imbalance=4.5", "with at most 4 times"},
-              {MODEL "0", "imbalance=2", "expected ep above 1"},
-              {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"},
-              {MODEL "1", "ep=2 expert_tokens=1,1,1,1,1,1,1,2", "capacity_factor=0"},
-              {MODEL "0", "ep=2 expert_tokens=1,2", "expected 8 numbers"},
-              {MODEL "0", "ep=2 expert_tokens=1,2;1,2", "one for each of 4"},
-              {MODEL "0", "ep=8 expert_tokens=1,0,0,0,0,0,0,0", "with at most 4 times"},
-              {MODEL "0", "ep=8 expert_tokens=0,0,0,0,0,0,0,0", "some tokens"},
-              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,x", "'x'"},
-              {MODEL "0", "ep=8 expert_tokens=@/nowhere", "/nowhere: no such file"},
-              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,2 imbalance=2", "got both"},
-              {MODEL "0", "expert_tokens=1,1,1,1,1,1,1,2", "expected ep above 1"}};
+    } OF[] = {
+        {MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
+        {MODEL "0", "ep=8 imbalance=4.5", "with at most 4 times"},
+        {MODEL "0", "imbalance=2", "expected ep above 1"},
+        {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"},
+        {MODEL "1", "ep=2 expert_tokens=1,1,1,1,1,1,1,2", "capacity_factor=0"},
+        {MODEL "0", "ep=2 expert_tokens=1,2", "expected 8 numbers"},
+        {MODEL "0", "ep=2 expert_tokens=1,2;1,2", "one for each of 4"},
+        {MODEL "0", "ep=8 expert_tokens=1,0,0,0,0,0,0,0", "with at most 4 times"},
+        {MODEL "0", "ep=8 expert_tokens=0,0,0,0,0,0,0,0", "some tokens"},
+        {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,x", "'x'"},
+        {MODEL "0", "ep=8 expert_tokens=@/nowhere", "/nowhere: no such file"},
+        {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,2 imbalance=2", "got both"},
+        {MODEL "0", "expert_tokens=1,1,1,1,1,1,1,2", "expected ep above 1"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
         g_autoptr(GError) error = NULL;
         g_auto(Made) made = make("manual", OF[i].model, "dgx-h100", OF[i].set, &error);
@@ -312,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_kernels),        cmocka_unit_test(test_measured_tokens),
         cmocka_unit_test(test_exact_exchange), cmocka_unit_test(test_file),
         cmocka_unit_test(test_proved),         cmocka_unit_test(test_ragged),
-        cmocka_unit_test(test_groups_proved),  cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_unlike_stages),  cmocka_unit_test(test_groups_proved),
+        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
