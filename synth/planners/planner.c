@@ -101,15 +101,23 @@ static const Planner planner[] = {
 typedef struct {
     const char *planner;
     uint32_t ops, memory_ops; /* of the model with backward pass and updates */
-    uint32_t gpus;
+    uint32_t devices, memory_devices;
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 } Size;
 
-static const Size SIZE[] = {{"hap", 10000, 6000, 0, 0},
-                            {"hidup", 10000, 10000, 0, 0},
-                            {"amp", 0, 0, 1024, 8192},
-                            {"amp-sa", 0, 0, 512, 4096},
-                            {"joint", 9000, 9000, 4096, 0}};
+static const Size SIZE[] = {{"hap", 10000, 6000, 0, 0, 0},
+                            {"hidup", 10000, 10000, 0, 0, 0},
+                            {"amp", 0, 0, 1024, 1024, 8192},
+                            {"amp-sa", 0, 0, 512, 512, 4096},
+                            {"megatron", 0, 0, 10000, 16384, 0},
+                            {"tag", 0, 0, 400, 4000, 16384},
+                            {"flexflow", 0, 0, 4000, 4000, 16384},
+                            {"heterog", 0, 0, 500, 4000, 16384},
+                            {"dp-nccl-sfb", 0, 0, 4000, 4000, 16384},
+                            {"m-topo", 0, 0, 2000, 4000, 16384},
+                            {"m-etf", 0, 0, 2000, 4000, 16384},
+                            {"m-sct", 0, 0, 2000, 4000, 16384},
+                            {"joint", 9000, 9000, 4096, 4096, 0}};
 
 /* How many times a size is over its bound; 0 where there is none. */
 static double size_excess(uint32_t n, uint32_t bound)
@@ -160,12 +168,13 @@ void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *
 {
     const Size size = planner_size(of);
     const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
-    const double wide = size_excess(gpus, size.gpus),
-                 excess = fmax(size_excess(ops, size.ops), wide);
+    const double excess = fmax(size_excess(ops, size.ops),
+                               size_excess(view->n_devices, size.devices));
     g_autofree char *what =
         g_strdup_printf("%s on %u ops and %u GPUs", of->name, ops, gpus);
     planner_say(what, USUAL_S * excess * excess,
-                USUAL_BYTES * fmax(size_excess(ops, size.memory_ops), wide));
+                USUAL_BYTES * fmax(size_excess(ops, size.memory_ops),
+                                   size_excess(view->n_devices, size.memory_devices)));
 }
 
 const Planner *planner_makers(uint32_t *n)

@@ -215,6 +215,10 @@ static void test_bombs(void **state)
                     "amp searches up to 8192 GPUs, the cluster has 65537; use joint");
     program_refuses(box, "plan vit:layers=2 two.yaml -p amp-sa -q", 2,
                     "amp-sa searches up to 4096");
+    program_refuses(box, "plan vit:layers=2 two.yaml -p tag -q", 2,
+                    "tag searches up to 16384 GPUs, the cluster has 65537");
+    program_refuses(box, "plan vit:layers=2 two.yaml -p m-sct -g gpu -q", 2,
+                    "m-sct searches up to 16384");
     for (guint i = 0; i < G_N_ELEMENTS(LARGE); i++) {
         GSubprocess *process = program_start(box, LARGE[i], NULL);
         GInputStream *stream = g_subprocess_get_stderr_pipe(process);
