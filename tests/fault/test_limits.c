@@ -217,7 +217,7 @@ static void test_bombs(void **state)
                     "amp-sa searches up to 4096");
     program_refuses(box, "plan vit:layers=2 two.yaml -p tag -q", 2,
                     "tag searches up to 16384 GPUs, the cluster has 65537");
-    program_refuses(box, "plan vit:layers=2 two.yaml -p m-sct -g gpu -q", 2,
+    program_refuses(box, "plan vit:layers=2 two.yaml -p m-sct -q", 2,
                     "m-sct searches up to 16384");
     for (guint i = 0; i < G_N_ELEMENTS(LARGE); i++) {
         GSubprocess *process = program_start(box, LARGE[i], NULL);
@@ -237,6 +237,7 @@ static void test_bombs(void **state)
         {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
         {"advise llama:layers=32,hidden=2048,heads=16 hap-16 -q", " may take "},
         {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
+        {"plan vit:layers=2 star:hosts=600 -q -p tag", "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
         {"sweep long.yaml -q", "hap on "},
         {"sensitivity vit:layers=2048 hap-8 -q -p hap", " may take "},
