@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "experiments/calibration/gsl_auto.h"
+
 /* --- non-negative least squares --- */
 
 /* The weighted rows [a scale | y] or, if there are more rows than columns, the triangle R of their
@@ -26,14 +28,13 @@ static gsl_matrix *compress(const FitData *data, const double *weight,
     }
     if (data->n <= k + 1)
         return m;
-    gsl_vector *tau = gsl_vector_alloc(k + 1);
+    g_autoptr(gsl_vector) tau = gsl_vector_alloc(k + 1);
     gsl_linalg_QR_decomp(m, tau);
     gsl_matrix *r = gsl_matrix_calloc(k + 1, k + 1);
     for (uint32_t i = 0; i <= k; i++)
         for (uint32_t j = i; j <= k; j++)
             gsl_matrix_set(r, i, j, gsl_matrix_get(m, i, j));
     gsl_matrix_free(m);
-    gsl_vector_free(tau);
     return r;
 }
 
@@ -44,9 +45,9 @@ static double solve_set(const gsl_matrix *m, uint32_t k, uint32_t set, double *x
     const size_t rows = m->size1, columns = (size_t)__builtin_popcount(set);
     if (rows < columns)
         return INFINITY;
-    gsl_matrix *a = gsl_matrix_alloc(rows, columns),
-               *cov = gsl_matrix_alloc(columns, columns);
-    gsl_vector *y = gsl_vector_alloc(rows), *c = gsl_vector_alloc(columns);
+    g_autoptr(gsl_matrix) a = gsl_matrix_alloc(rows, columns),
+                          cov = gsl_matrix_alloc(columns, columns);
+    g_autoptr(gsl_vector) y = gsl_vector_alloc(rows), c = gsl_vector_alloc(columns);
     gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(rows, columns);
     uint32_t column[FIT_MAX_COLUMNS], n = 0;
     for (uint32_t j = 0; j < k; j++)
@@ -65,10 +66,6 @@ static double solve_set(const gsl_matrix *m, uint32_t k, uint32_t set, double *x
         if (!(x[column[j]] >= 0))
             cost = INFINITY;
     }
-    gsl_matrix_free(a);
-    gsl_matrix_free(cov);
-    gsl_vector_free(y);
-    gsl_vector_free(c);
     gsl_multifit_linear_free(work);
     return cost;
 }

@@ -8,6 +8,7 @@
 
 #include "data/base/free.h"
 #include "data/base/parallel.h"
+#include "experiments/calibration/gsl_auto.h"
 
 /* --- the problem that is solved --- */
 
@@ -189,7 +190,7 @@ static void trial_problem_add_all(const TrialProblem *problem, gsl_matrix *curva
 static void trial_problem_solve(const gsl_matrix *curvature, const gsl_vector *gradient,
                                 double damping, gsl_vector *step)
 {
-    gsl_matrix *factor = gsl_matrix_alloc(curvature->size1, curvature->size2);
+    g_autoptr(gsl_matrix) factor = gsl_matrix_alloc(curvature->size1, curvature->size2);
     gsl_matrix_memcpy(factor, curvature);
     gsl_vector_view diagonal = gsl_matrix_diagonal(factor);
     gsl_vector_scale(&diagonal.vector, 1 + damping);
@@ -199,7 +200,6 @@ static void trial_problem_solve(const gsl_matrix *curvature, const gsl_vector *g
     for (size_t p = 0; p < step->size; p++)
         gsl_vector_set(step, p,
                        CLAMP(gsl_vector_get(step, p), -LONGEST_STEP, LONGEST_STEP));
-    gsl_matrix_free(factor);
 }
 
 /* --- minimisation --- */
@@ -230,7 +230,7 @@ static bool step_once(TrialProblem *problem, double *damping, double *least,
     enum { TRIES = 5 };
     static const double MORE = 10, ENOUGH = 1e-3;
     g_autofree double *from = trial_problem_logs(problem->costs);
-    gsl_vector *step = gsl_vector_alloc(problem->costs->n);
+    g_autoptr(gsl_vector) step = gsl_vector_alloc(problem->costs->n);
     bool good = trial_problem_evaluate(problem, true, error);
     *done = true;
     problem->known = true;
@@ -245,11 +245,9 @@ static bool step_once(TrialProblem *problem, double *damping, double *least,
             *done = *least - now < ENOUGH * *least;
             *least = now;
             *damping /= MORE;
-            gsl_vector_free(step);
             return good;
         }
     }
-    gsl_vector_free(step);
     trial_problem_move(problem->costs, from, NULL);
     return good && trial_problem_evaluate(problem, false, error);
 }
@@ -258,16 +256,14 @@ static bool step_once(TrialProblem *problem, double *damping, double *least,
 static bool trial_problem_minimise(TrialProblem *problem, GError **error)
 {
     const FittedCosts *costs = problem->costs;
-    gsl_matrix *curvature = gsl_matrix_alloc(costs->n, costs->n);
-    gsl_vector *gradient = gsl_vector_alloc(costs->n);
+    g_autoptr(gsl_matrix) curvature = gsl_matrix_alloc(costs->n, costs->n);
+    g_autoptr(gsl_vector) gradient = gsl_vector_alloc(costs->n);
     double damping = 1e-3;
     bool done = false, good = trial_problem_evaluate(problem, false, error);
     double least = good ? trial_problem_objective(problem) : 0;
     problem->known = false;
     for (uint32_t k = 0; good && !done && k < STEPS; k++)
         good = step_once(problem, &damping, &least, curvature, gradient, &done, error);
-    gsl_matrix_free(curvature);
-    gsl_vector_free(gradient);
     return good;
 }
 
@@ -325,7 +321,7 @@ static void find_covariance(const TrialProblem *problem, TrialFit *fit)
     const uint32_t n = problem->costs->n;
     fit->covariance = g_new(double, (size_t)n *n);
     gsl_matrix_view inverse = gsl_matrix_view_array(fit->covariance, n, n);
-    gsl_vector *gradient = gsl_vector_alloc(n);
+    g_autoptr(gsl_vector) gradient = gsl_vector_alloc(n);
     trial_problem_add_all(problem, &inverse.matrix, gradient);
     gsl_linalg_cholesky_decomp1(&inverse.matrix);
     gsl_linalg_cholesky_invert(&inverse.matrix);
@@ -338,7 +334,6 @@ static void find_covariance(const TrialProblem *problem, TrialFit *fit)
         cost->low = cost->log - far;
         cost->high = cost->log + far;
     }
-    gsl_vector_free(gradient);
 }
 
 /* Simulates the trials of a group with the costs after a step without the group. */
@@ -365,8 +360,8 @@ static bool hold_out_group(TrialProblem *problem, const GArray *index,
                            double *held_out_s, GError **error)
 {
     const uint32_t n = problem->costs->n;
-    gsl_matrix *curvature = gsl_matrix_alloc(n, n);
-    gsl_vector *gradient = gsl_vector_alloc(n), *step = gsl_vector_alloc(n);
+    g_autoptr(gsl_matrix) curvature = gsl_matrix_alloc(n, n);
+    g_autoptr(gsl_vector) gradient = gsl_vector_alloc(n), step = gsl_vector_alloc(n);
     g_autoptr(GHashTable) own = g_hash_table_new(NULL, NULL);
     g_autoptr(GArray) different = g_array_new(false, false, sizeof(uint32_t));
     gsl_matrix_memcpy(curvature, all);
@@ -393,9 +388,6 @@ static bool hold_out_group(TrialProblem *problem, const GArray *index,
             g_hash_table_lookup(own, GUINT_TO_POINTER(problem->first[i])))];
     }
     g_free(costs.cost);
-    gsl_vector_free(step);
-    gsl_vector_free(gradient);
-    gsl_matrix_free(curvature);
     return good;
 }
 
@@ -404,8 +396,8 @@ static bool hold_out(TrialProblem *problem, double *held_out_s, GError **error)
 {
     const uint32_t n = problem->costs->n;
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    gsl_matrix *all = gsl_matrix_alloc(n, n);
-    gsl_vector *gradient = gsl_vector_alloc(n);
+    g_autoptr(gsl_matrix) all = gsl_matrix_alloc(n, n);
+    g_autoptr(gsl_vector) gradient = gsl_vector_alloc(n);
     bool good = true;
     trial_problem_add_all(problem, all, gradient);
     for (uint32_t i = 0; good && i < problem->n; i++) {
@@ -418,8 +410,6 @@ static bool hold_out(TrialProblem *problem, double *held_out_s, GError **error)
                 g_array_append_val(index, k);
         good = hold_out_group(problem, index, all, gradient, held_out_s, error);
     }
-    gsl_vector_free(gradient);
-    gsl_matrix_free(all);
     return good;
 }
 

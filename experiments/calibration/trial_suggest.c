@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/parallel.h"
+#include "experiments/calibration/gsl_auto.h"
 
 /* Limits: models and clusters for which strategies are made, and the strategies of each. */
 enum { MOST_SUBJECTS = 4, MOST_DEGREE = 16, MOST_MICRO = 8 };
@@ -117,18 +118,17 @@ static double information(const gsl_matrix *covariance, double expected,
 /* Updates the covariance by the best candidate: C -= C s s' C / (e^2 + s' C s). */
 static void learn(gsl_matrix *covariance, double expected, const double *slope)
 {
-    gsl_vector *spread = gsl_vector_alloc(covariance->size1);
+    g_autoptr(gsl_vector) spread = gsl_vector_alloc(covariance->size1);
     const double nats = information(covariance, expected, slope, spread);
     const double all = expected * expected * exp(2 * nats);
     gsl_blas_dsyr(CblasLower, -1 / all, spread, covariance);
-    gsl_vector_free(spread);
 }
 
 /* The candidate that tells the most; NULL: none tells anything. */
 static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance,
                           double expected, double *nats)
 {
-    gsl_vector *spread = gsl_vector_alloc(covariance->size1);
+    g_autoptr(gsl_vector) spread = gsl_vector_alloc(covariance->size1);
     Candidate *best = NULL;
     *nats = 0;
     for (uint32_t i = 0; i < candidates->len; i++) {
@@ -141,7 +141,6 @@ static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance,
             best = candidate;
         }
     }
-    gsl_vector_free(spread);
     return best;
 }
 
@@ -166,7 +165,7 @@ static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
 {
     GArray *list = g_array_new(false, false, sizeof(Suggestion));
     g_array_set_clear_func(list, clear_suggestion);
-    gsl_matrix *covariance = gsl_matrix_alloc(fit->costs.n, fit->costs.n);
+    g_autoptr(gsl_matrix) covariance = gsl_matrix_alloc(fit->costs.n, fit->costs.n);
     const gsl_matrix_const_view now =
         gsl_matrix_const_view_array(fit->covariance, fit->costs.n, fit->costs.n);
     gsl_matrix_memcpy(covariance, &now.matrix);
@@ -183,7 +182,6 @@ static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
         best->trial = (Trial){0};
         g_clear_pointer(&best->slope, g_free);
     }
-    gsl_matrix_free(covariance);
     return list;
 }
 

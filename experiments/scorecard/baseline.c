@@ -1,6 +1,7 @@
 /* Predictions without a simulation. */
 #include "experiments/scorecard/baseline.h"
 #include "data/base/names.h"
+#include "experiments/calibration/gsl_auto.h"
 
 #include <gsl/gsl_linalg.h>
 #include <gsl/gsl_statistics_double.h>
@@ -66,9 +67,9 @@ static const double RIDGE = 0.01;
 static void fit_ridge(const BaselinePoint *point, const double *measured_s, uint32_t n,
                       double *weight)
 {
-    gsl_matrix *a = gsl_matrix_calloc(BASELINE_TERMS, BASELINE_TERMS);
-    gsl_vector *b = gsl_vector_calloc(BASELINE_TERMS),
-               *x = gsl_vector_alloc(BASELINE_TERMS);
+    g_autoptr(gsl_matrix) a = gsl_matrix_calloc(BASELINE_TERMS, BASELINE_TERMS);
+    g_autoptr(gsl_vector) b = gsl_vector_calloc(BASELINE_TERMS),
+                          x = gsl_vector_alloc(BASELINE_TERMS);
     double mean[BASELINE_TERMS] = {0}, mean_log = 0;
     for (uint32_t i = 0; i < n; i++) {
         mean_log += log(measured_s[i]) / n;
@@ -91,9 +92,6 @@ static void fit_ridge(const BaselinePoint *point, const double *measured_s, uint
         weight[j] = gsl_vector_get(x, j);
         weight[TERM_ONE] -= weight[j] * mean[j];
     }
-    gsl_matrix_free(a);
-    gsl_vector_free(b);
-    gsl_vector_free(x);
 }
 
 void baseline_fit(const BaselinePoint *point, const double *measured_s, uint32_t n,
