@@ -34,7 +34,7 @@ set xlabel cost
 set ylabel "iteration (s)"
 set label 1 "Which machines to train on" at screen 0.08, 0.955 left font "DejaVu Sans,16"
 set key at screen 0.63, 0.04 left bottom vertical reverse Left samplen 2 font "DejaVu Sans,11"
-set label 2 "Nothing is both faster and as ".(cost eq "GPUs" ? "small" : "cheap")." as" at screen 0.63, 0.90 left font "DejaVu Sans,13"
+set label 2 "Nothing is both faster and as ".(cost eq "GPUs" ? "small" : "cheap")." as these" at screen 0.63, 0.90 left font "DejaVu Sans,13"
 do for [r = 1:rows] {
     stats ARG1 index 1 every ::(r - 1)::(r - 1) using (text = strcol(4), time = strcol(5), 0) nooutput
     set label 100 + r sprintf("%d  %s", r, text) at screen 0.63, 0.85 - step * (r - 1) left font "DejaVu Sans,10"
