@@ -134,6 +134,18 @@ static bool sends(const ExecReplay *replay, const Instr *instr, uint32_t s, uint
     return s == (uint64_t)r * from->n_replicas / to->n_replicas;
 }
 
+/* Whether rank k sends to the receiver: of a whole tensor that the receiver has, only itself, else
+ * as `otherwise` says. */
+static bool sends_to(const ExecReplay *replay, const Instr *instr, uint32_t receiver,
+                     uint32_t k, bool otherwise)
+{
+    if (instr->from != FORM_IDENTITY ||
+        instances_has_parts(replay->cuts->layout.instances, instr->tensor) ||
+        !replay_in_group(replay, instr->group, receiver))
+        return otherwise;
+    return k == receiver;
+}
+
 /* Sends receiver (r, p) its part, by an exchange between it and its senders. Where all devices of a
  * replica hold the same part, one of them sends. */
 static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t p,
@@ -151,14 +163,16 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
     for (uint32_t k = 0; k < backend->n_ranks; k++)
         have[k] = need[k] = (ExecShard){.rank = from[k].rank, .numbers = from[k].numbers};
     for (uint32_t s = 0; s < a->n_replicas; s++)
-        for (uint32_t q = 0; sends(replay, instr, s, r) && q < a->n_devices; q++) {
+        for (uint32_t q = 0; q < a->n_devices; q++) {
             /* a shard gets its part from the sender's shard at the same position */
             if (form_outer(instr->from) && s % group_shards(a) != r % group_shards(b))
                 continue;
             const uint32_t k = a->device[s * a->n_devices + q];
+            const bool chosen = sends(replay, instr, s, r) &&
+                                (form_is_gather(instr->from) ||
+                                 q == (uint64_t)p * a->n_devices / b->n_devices);
             ExecShard overlap;
-            if ((!form_is_gather(instr->from) &&
-                 q != (uint64_t)p * a->n_devices / b->n_devices) ||
+            if (!sends_to(replay, instr, receiver, k, chosen) ||
                 !exec_shard_overlap(&from[k], &to[receiver], &overlap))
                 continue;
             have[k] = from[k];

@@ -135,6 +135,17 @@ static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
     return batch * inner * (t->cut.has_parts ? of_microbatch : 1);
 }
 
+/* Whether the device has the whole tensor as one of the senders. */
+static bool has_own(const SimTransfer *t, const DeviceGroup *from, uint32_t device)
+{
+    if (t->cut.has_parts || t->from != FORM_IDENTITY)
+        return false;
+    for (uint32_t i = 0; i < from->n_replicas * from->n_devices; i++)
+        if (from->device[i] == device)
+            return true;
+    return false;
+}
+
 static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                        const Held *need, uint32_t replica)
 {
@@ -157,7 +168,8 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                 const SimPiece piece = {
                     from->device[i], to->device[k], replica,
                     outer * piece_part(t, have, i, need, k, of_microbatch)};
-                if (piece.from != piece.to && piece.part > 0)
+                if (piece.from != piece.to && piece.part > 0 &&
+                    !has_own(t, from, piece.to))
                     g_array_append_val(t->pieces, piece);
             }
 }

@@ -127,7 +127,9 @@ static bool add_candidate(Make *m, Program *program, const double *ratio, uint64
     }
     candidate.time_s = plan->iteration_time_s;
     candidate.flow_s = report->iteration_time_s;
-    candidate.fits = plan->feasible;
+    candidate.fits =
+        plan->feasible &&
+        (report->feasible || m->question->options->tag.objective != TAG_OBJECTIVE_FLOW);
     g_array_append_val(m->candidates, candidate);
     return true;
 }

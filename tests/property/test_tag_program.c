@@ -82,6 +82,39 @@ static void test_quick(void **state)
     }
 }
 
+/* Replicas have whole weights, so that nothing is sent where a group of the same devices reads them; parts
+ * of the batch are sent, and weights to devices that are not replicas. */
+static void test_own_weights_are_not_sent(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(19);
+    g_auto(Setup) s = setup_new(MODELS[0], MIXED, 6, rand);
+    g_autoptr(GError) error = NULL;
+    g_autofree double *even = g_new(double, s.view->n_devices);
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < s.view->n_devices; j++)
+        even[j] = 1.0 / s.view->n_devices;
+    g_autoptr(SimQuick) quick =
+        sim_quick_new(s.graph, s.view, even, s.space->n_groups, s.space->group, &error);
+    assert_no_error(error);
+    for (uint32_t subset = 1; subset < 1u << s.space->n_sets; subset++)
+        for (TensorId t = 0; t < graph_n_tensors(s.graph); t++) {
+            const uint16_t from = s.space->replicas[subset], to = s.space->whole[subset];
+            const bool weight = graph_tensor(s.graph, t)->role == ROLE_PARAMETER,
+                       part = form_is_gather(s.batch->form[t]);
+            if (from == to || !(weight || part))
+                continue;
+            n++;
+            assert_int_equal(sim_quick_transfer_s(quick, from, to, t) > 0, part);
+        }
+    assert_true(n > 100);
+    const uint32_t all = (1u << s.space->n_sets) - 1;
+    for (TensorId t = 0; t < graph_n_tensors(s.graph); t++)
+        if (graph_tensor(s.graph, t)->role == ROLE_PARAMETER)
+            assert_true(sim_quick_transfer_s(quick, s.space->replicas[1],
+                                             s.space->whole[all], t) > 0);
+}
+
 /* The sum of the devices' peaks, once it is seen that the quick evaluator says what the fidelities say. */
 static double peaks_of(const Setup *s, Program *program)
 {
@@ -264,9 +297,13 @@ static void test_mutants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_quick),
-        cmocka_unit_test(test_recomputation),     cmocka_unit_test(test_microbatches),
-        cmocka_unit_test(test_server_lines),      cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_random_strategies),
+        cmocka_unit_test(test_quick),
+        cmocka_unit_test(test_recomputation),
+        cmocka_unit_test(test_microbatches),
+        cmocka_unit_test(test_server_lines),
+        cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_own_weights_are_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
