@@ -414,7 +414,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
         ReproduceOptions reproduce_options = {
             .database = own->database,
             .folder = own->folder ? own->folder : "out",
-            .known = known,
+            .known = own->database ? NULL : known,
             .command = line,
             .revision = command_revision(),
             .change = change_of(own, options),

@@ -88,21 +88,14 @@ static bool add_column(const Experiment *experiment, uint32_t index,
     return judged != NULL;
 }
 
-static bool take_known(Store *store, const ReproduceOptions *options,
-                       const char *database, GError **error)
-{
-    uint32_t added;
-    return !options->known || strcmp(options->known, database) == 0 ||
-           store_merge(store, options->known, &added, error);
-}
-
 static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,
                             Reproduction *reproduction, GError **error)
 {
     const char *name = experiment_name(experiment);
+    uint32_t added;
     g_autoptr(Store) store = store_open(reproduction->database, error);
     if (!store || !store_begin_run(store, options->command, options->revision, error) ||
-        !take_known(store, options, reproduction->database, error) ||
+        (options->known && !store_merge(store, options->known, &added, error)) ||
         !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||
         !experiment_select(experiment, store, error))
         return false;
