@@ -311,13 +311,18 @@ TensorId graph_find(const Graph *graph, const char *name)
     return GPOINTER_TO_UINT(g_hash_table_lookup(graph->by_name, name)) - 1;
 }
 
-uint32_t graph_batch(const Graph *graph)
+TensorId graph_first_input(const Graph *graph)
 {
     TensorId first = 0;
     while (graph_tensor(graph, first)->role != ROLE_INPUT ||
            graph_tensor(graph, first)->rank == 0)
         first++;
-    return graph_tensor(graph, first)->dim[0];
+    return first;
+}
+
+uint32_t graph_batch(const Graph *graph)
+{
+    return graph_tensor(graph, graph_first_input(graph))->dim[0];
 }
 
 bool graph_is_weight(const Graph *graph, TensorId id)

@@ -279,7 +279,8 @@ uint32_t *graph_tensor_layers(const Graph *graph);
 /* The tensor of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
 
-/* Samples of an iteration: the first dim of the first input. */
+/* The first input that has dims, and the samples of an iteration: its first dim. */
+TensorId graph_first_input(const Graph *graph);
 uint32_t graph_batch(const Graph *graph);
 
 /* Whether the tensor is a parameter, or a tied parameter as its readers see it (OP_TIED). */

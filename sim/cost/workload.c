@@ -78,11 +78,9 @@ static double price_of(const Cluster *cluster, bool preemptible)
 
 SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView *view)
 {
-    const Op *first = graph_get_op(graph, 0);
-    const bool weights = graph_tensor(graph, first->in[0])->role == ROLE_PARAMETER;
-    const Tensor *input = graph_tensor(graph, first->in[weights && first->n_in > 1]);
+    const Tensor *input = graph_tensor(graph, graph_first_input(graph));
     const Numbers numbers = precision_numbers(graph_precision(graph));
-    SimWorkload work = {.samples = input->rank > 0 ? input->dim[0] : 1};
+    SimWorkload work = {.samples = input->dim[0]};
     if (input->dtype == DTYPE_I64 && input->rank == 2)
         work.tokens = (double)tensor_elements(input);
     for (OpId id = 0; id < graph_n_ops(graph); id++)

@@ -1,0 +1,37 @@
+/* The samples and tokens of an iteration are those that the model's inputs have, whatever op comes
+ * first. */
+#include "sim/sim.h"
+#include "tests/support/made_plan.h"
+#include "tests/test.h"
+
+static void test_samples_and_tokens(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double samples, tokens;
+    } CASE[] = {
+        {"gpt2:layers=2,hidden=64,heads=2,ffn=64,seq=32,vocab=128,global_batch=16", 16, 512},
+        {"bert-base:layers=1,seq=32,global_batch=16", 16, 512},
+        {"vit:layers=1,global_batch=16", 16, 0},
+        {"vgg19:width=8,fc=64,global_batch=16", 16, 0},
+        /* these two read their word embeddings, which are the head's, before any input */
+        {"llama-3.2-1b:small=2,seq=32,global_batch=16", 16, 512},
+        {"gemma-2-9b:small=2,seq=32,global_batch=16", 16, 512},
+        {"llama-3.1-8b:small=2,seq=32,global_batch=16", 16, 512},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        Made made = made_plan("manual", CASE[i].model, "dgx-h100", "tp=1");
+        const SimWorkload work = sim_workload(made.plan, made.graph, made.view);
+        assert_true(work.samples == CASE[i].samples);
+        assert_true(work.tokens == CASE[i].tokens);
+        assert_int_equal(work.gpus, 8);
+        made_clear(&made);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples_and_tokens)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
