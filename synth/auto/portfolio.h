@@ -37,6 +37,9 @@ typedef struct {
     Plan *plan;
     SimReport *report;
     double flow_s; /* of the plan, by the fidelity flow; 0: not asked */
+    /* The fastest strategy that a planner found, whose neighbours are tried last; INFINITY: none */
+    Strategy start;
+    double start_s;
 } PortfolioChoice;
 
 typedef struct {

@@ -73,6 +73,7 @@ TechniqueNeeds technique_needs(const Graph *graph)
         const char *name = op_kind_name(graph_get_op(graph, id)->kind);
         has.attention |= strstr(name, "attention") != NULL;
         has.fused |= g_str_has_prefix(name, "fused_attention");
+        has.experts |= g_str_has_prefix(name, "expert");
     }
     has.scores = has.attention && !has.fused;
     return has;

@@ -15,9 +15,9 @@ typedef enum {
 } TechniqueWhen;
 
 /* Whether there is what some techniques need: attention in the graph, such that keeps scores or
- * such that keeps none; hosts whose memory and links are known in all machines. */
+ * such that keeps none; experts; hosts whose memory and links are known in all machines. */
 typedef struct {
-    bool attention, scores, fused, hosts;
+    bool attention, scores, fused, experts, hosts;
 } TechniqueNeeds;
 
 /* The next set of techniques for a planner beside what the options ask for, as words for --set;

@@ -1,0 +1,111 @@
+/* Neighbours of a strategy (synth/auto/neighbours.h). */
+#include "synth/auto/neighbours.h"
+
+#include <string.h>
+
+/* Degrees are multiplied by two to the given power. */
+typedef struct {
+    int8_t pp, dp, tp, cp, ep, micro_batch;
+    const char *key, *value; /* a technique; NULL: as they are */
+    bool experts;            /* only of use with experts */
+} Move;
+
+static const Move MOVE[] = {
+    {.dp = -1, .cp = 1},
+    {.tp = -1, .cp = 1},
+    {.dp = -1, .cp = 1, .key = "recompute", .value = "none"},
+    {.tp = -1, .cp = 1, .key = "recompute", .value = "none"},
+    {.dp = 1, .cp = -1},
+    {.tp = 1, .cp = -1},
+    {.ep = 1, .experts = true},
+    {.ep = 2, .experts = true},
+    {.ep = 3, .experts = true},
+    {.ep = -1, .experts = true},
+    {.dp = 1, .tp = -1, .ep = 1, .experts = true},
+    {.pp = -1, .dp = 1, .ep = 1, .experts = true},
+    {.dp = 1, .tp = -1},
+    {.dp = -1, .tp = 1},
+    {.pp = -1, .dp = 1},
+    {.pp = 1, .dp = -1},
+    {.micro_batch = 1},
+    {.micro_batch = -1},
+    {.key = "recompute", .value = "none"},
+    {.key = "recompute", .value = "selective"},
+    {.key = "recompute", .value = "full"},
+    {.key = "sequence_parallel", .value = "on"},
+    {.key = "zero", .value = "1"},
+};
+
+/* Multiplies a degree, which stays at least 1 and whole, and below the table's limit. */
+static bool neighbour_shift(uint32_t *degree, int8_t by)
+{
+    const uint32_t old = MAX(*degree, 1);
+    *degree = by < 0 ? old >> -by : old << by;
+    return *degree > 0 && *degree <= UINT16_MAX && (by >= 0 || *degree << -by == old);
+}
+
+/* Whether a key may change: it does not, or the options leave it open. */
+static bool neighbour_may(const PlannerOptions *asked, const char *key, bool changes)
+{
+    return !changes || planner_options_is_default(asked, key);
+}
+
+static bool neighbour_is_open(const Move *m, const PlannerOptions *asked,
+                              TechniqueNeeds has)
+{
+    return (has.attention || m->cp == 0) && (has.experts || !m->experts) &&
+           neighbour_may(asked, "pp", m->pp) && neighbour_may(asked, "dp", m->dp) &&
+           neighbour_may(asked, "tp", m->tp) && neighbour_may(asked, "cp", m->cp) &&
+           neighbour_may(asked, "ep", m->ep) &&
+           neighbour_may(asked, "micro_batch", m->micro_batch) &&
+           (!m->key || neighbour_may(asked, m->key, true));
+}
+
+/* Makes the neighbour; false: there is none, or it is the same. Stages of another number are cut
+ * evenly and have the devices in their order. */
+static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
+{
+    const Option *option = m->key ? options_find(&strategy_table, m->key) : NULL;
+    *next = *at;
+    if (!neighbour_shift(&next->pp, m->pp) || !neighbour_shift(&next->dp, m->dp) ||
+        !neighbour_shift(&next->tp, m->tp) || !neighbour_shift(&next->cp, m->cp) ||
+        !neighbour_shift(&next->ep, m->ep) ||
+        !neighbour_shift(&next->micro_batch, m->micro_batch))
+        return false;
+    if (m->pp)
+        next->cuts = next->layers = next->ranks = NULL;
+    if (option && !option_set(option, next, m->value, NULL))
+        return false;
+    if (next->tp == 1)
+        next->sequence_parallel = NULL;
+    g_autofree char *before = strategy_write(at), *after = strategy_write(next);
+    return next->ep <= next->dp * next->cp * next->tp && strcmp(before, after) != 0;
+}
+
+bool neighbour_next(const Strategy *at, const PlannerOptions *asked, TechniqueNeeds has,
+                    uint32_t *row, Strategy *next)
+{
+    while (*row < G_N_ELEMENTS(MOVE)) {
+        const Move *m = &MOVE[(*row)++];
+        if (neighbour_is_open(m, asked, has) && neighbour_make(m, at, next))
+            return true;
+    }
+    return false;
+}
+
+const char *neighbour_words(const Strategy *strategy)
+{
+    g_autoptr(GString) words = g_string_new("");
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (option_is_default(option, strategy))
+            continue;
+        g_autofree char *value = option_get(option, strategy);
+        g_auto(GStrv) list = g_strsplit(value, "; ", -1);
+        g_autofree char *lists = g_strjoinv(";", list);
+        g_strdelimit(lists, " ", ',');
+        g_string_append_printf(words, "%s%s=%s", words->len ? " " : "", option->key,
+                               lists);
+    }
+    return g_intern_string(words->str);
+}
