@@ -68,8 +68,8 @@ typedef struct {
     double *gradient;   /* [degree]: bytes that replicas all-reduce */
     double *activation; /* [degree]: bytes kept for the backward, per sample, */
     GArray *kept;       /* AmpKept: its parts */
-    double *
-        late; /* [degree]: bytes per sample that the steps read that wait (AmpStep.waits) */
+    /* [degree]: bytes per sample that the steps read that wait (AmpStep.waits) */
+    double *late;
     double *output; /* [degree]: bytes sent to the next layer, per sample */
     /* [degree]: bytes sent to the devices that share the layer, per sample; 0 if the times include
      * them */

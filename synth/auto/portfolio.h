@@ -45,8 +45,8 @@ typedef struct {
 typedef struct {
     char *model;    /* canonical, for the whole cluster */
     double bound_s; /* no plan on any of its machines is faster; 0: not known */
-    GPtrArray
-        *choices; /* PortfolioChoice, the fastest first, those without a plan last */
+    /* PortfolioChoice, the fastest first, those without a plan last */
+    GPtrArray *choices;
     /* char *: sentences on what was searched, and on what techniques bring */
     GPtrArray *notes;
     double elapsed_s;
@@ -54,8 +54,8 @@ typedef struct {
 
 /* Changes to the defaults. */
 typedef struct {
-    bool
-        prune; /* leave out tries that a bound proves no faster than the best plan so far */
+    /* leave out tries that a bound proves no faster than the best plan so far */
+    bool prune;
     bool all;  /* leave out no try: every planner gets a time */
     bool some; /* also choose some machines of a kind, where there are few kinds */
     /* also choose some machines of a single kind, by halving their number */

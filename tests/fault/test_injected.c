@@ -15,7 +15,7 @@ enum { DEFAULT_TRIES = 4 };
 
 static const char EXPERIMENT[] =
     "name: s\ngrid:\n  model: ['" SMALL "']\n"
-    "  cluster: [hap-8, hap-16]\n  planner: [dp-ev, dp-cp]\n";
+    "  cluster: [hap-8, hap-16]\n  planner: [dp-ev, dp-cp]\n  seed: [1, 2]\n";
 
 /* Runs with that fault; *calls gets the number of such calls. */
 static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
