@@ -596,15 +596,25 @@ static void start_small(const PortfolioRun *run, PortfolioChoice *choice)
     choice->start.sequence_parallel = tp > 1 ? "on" : NULL;
 }
 
-/* Climbs on the choices that get every planner. Neighbours take 10 to 60 us for each op. */
-static void portfolio_improve(PortfolioRun *run)
+/* How many neighbours of a choice's strategy are tried: as many as work out to a few seconds, at
+ * about 1 us for each op and microbatch; few are of no use. */
+static uint32_t neighbours_most(const PortfolioRun *run, const Strategy *start)
 {
     enum { LEAST = 8, MOST = 100 };
-    static const uint32_t work[] = {0, 100000, 500000}; /* ops, by effort */
+    static const double work[] = {0, 5e6, 25e6}; /* ops times microbatches, by effort */
+    const uint32_t size = start->dp * MAX(start->micro_batch, 1),
+                   n = start->micro_batch ? graph_batch(run->graph) / size
+                                          : start->microbatches;
+    const double most = work[try_effort(run)] / graph_n_ops(run->graph) / MAX(n, 1);
+    return most < LEAST ? 0 : (uint32_t)fmin(most, MOST);
+}
+
+/* Climbs on the choices that get every planner, but not for a first answer. */
+static void portfolio_improve(PortfolioRun *run)
+{
     const GPtrArray *choices = run->portfolio->choices;
-    const uint32_t ops = work[try_effort(run)] / graph_n_ops(run->graph);
     g_autoptr(GPtrArray) climbs = g_ptr_array_new();
-    if (!(run->has.attention || run->has.experts) || work[try_effort(run)] == 0)
+    if (!run->has.attention && !run->has.experts)
         return;
     for (uint32_t c = 0; c < choices->len; c++) {
         PortfolioChoice *choice = g_ptr_array_index(choices, c);
@@ -618,8 +628,10 @@ static void portfolio_improve(PortfolioRun *run)
         start_small(run, choice);
         g_ptr_array_add(climbs, choice);
     }
-    for (uint32_t c = 0; c < climbs->len; c++)
-        portfolio_climb(run, g_ptr_array_index(climbs, c), CLAMP(ops, LEAST, MOST));
+    for (uint32_t c = 0; c < climbs->len; c++) {
+        PortfolioChoice *choice = g_ptr_array_index(climbs, c);
+        portfolio_climb(run, choice, neighbours_most(run, &choice->start));
+    }
 }
 
 /* Runs the tries of all choices, on all processors. Quick planners whose plans are seldom beaten
@@ -904,10 +916,11 @@ static void list_choices(Portfolio *portfolio, const Cluster *cluster,
 
 /* Says how long the tries may take, and with how much memory, by the most that an op took in each
  * try: 20 questions of 170 to 25,000 ops took 6 to 46 us where all choices are wanted, .3 to 6
- * where bounds leave most of them out, and up to 29 where whole programs do not fit. */
+ * where bounds leave most of them out, and up to 29 where whole programs do not fit; .3 where the
+ * first answer of a long program is wanted. */
 static void portfolio_say(const PortfolioRun *run)
 {
-    const double all_s = 40e-6, some_s = 6e-6, crowded_s = 30e-6;
+    const double all_s = 40e-6, some_s = 6e-6, crowded_s = 30e-6, hasty_s = 0.5e-6;
     const double all_bytes = 600e3, some_bytes = 250e3; /* for each op */
     const GPtrArray *choices = run->portfolio->choices;
     const PortfolioChoice *whole = g_ptr_array_index(choices, 0);
@@ -917,6 +930,7 @@ static void portfolio_say(const PortfolioRun *run)
     for (uint32_t c = 0; c < choices->len; c++)
         n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
     const double each_s = !run->how->some                            ? all_s
+                          : try_is_hasty(run)                        ? hasty_s
                           : sim_memory_floor_fits(&run->floor, view) ? some_s
                                                                      : crowded_s;
     g_autofree char *what =
