@@ -87,7 +87,7 @@ static void test_within_five_percent(void **state)
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t k = 0; k < test_rounds(1, 2); k++)
             good += is_exportable(box, &ROW[i], k);
-    assert_true(good >= test_rounds(2, 20));
+    assert_true(good >= test_rounds(2, 16)); /* 20 before joint recomputed by class for any */
 }
 
 /* A plan that no framework runs says so; one that another runs is not the answer, and why it is not
