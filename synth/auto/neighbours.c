@@ -1,8 +1,6 @@
 /* Neighbours of a strategy (synth/auto/neighbours.h). */
 #include "synth/auto/neighbours.h"
 
-#include <string.h>
-
 /* Degrees are multiplied by two to the given power. */
 typedef struct {
     int8_t pp, dp, tp, cp, ep, micro_batch;
@@ -61,8 +59,8 @@ static bool neighbour_is_open(const Move *m, const PlannerOptions *asked,
            (!m->key || neighbour_may(asked, m->key, true));
 }
 
-/* Makes the neighbour; false: there is none, or it is the same. Stages of another number are cut
- * evenly and have the devices in their order. */
+/* Makes the neighbour; false: there is none. Stages of another number are cut evenly and have the
+ * devices in their order. */
 static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
 {
     const Option *option = m->key ? options_find(&strategy_table, m->key) : NULL;
@@ -78,8 +76,7 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         return false;
     if (next->tp == 1)
         next->sequence_parallel = NULL;
-    g_autofree char *before = strategy_write(at), *after = strategy_write(next);
-    return next->ep <= next->dp * next->cp * next->tp && strcmp(before, after) != 0;
+    return next->ep <= next->dp * next->cp * next->tp;
 }
 
 bool neighbour_next(const Strategy *at, const PlannerOptions *asked, TechniqueNeeds has,

@@ -6,7 +6,7 @@
 #include "synth/auto/technique.h"
 
 /* The next neighbour of a strategy with given degrees whose changes the options leave open; *row, 0
- * at first, is where to go on. False: there is none. */
+ * at first, is where to go on; it may be the strategy itself. False: there is none. */
 bool neighbour_next(const Strategy *at, const PlannerOptions *asked, TechniqueNeeds has,
                     uint32_t *row, Strategy *next);
 

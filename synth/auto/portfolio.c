@@ -552,6 +552,7 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     Strategy at = choice->start, next;
     Worth worth = {isfinite(choice->start_s) ? 0 : INFINITY, choice->start_s};
+    g_hash_table_add(seen, (gpointer)neighbour_words(&at));
     for (uint32_t row = 0, n = 1; n > 0 && most > 0; most -= n) {
         g_autoptr(GPtrArray) task = g_ptr_array_new_with_free_func(task_free);
         PortfolioTry attempt[ROUND];
@@ -580,20 +581,24 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
 }
 
 /* Where nothing fits, neighbours are those of a strategy that needs little memory, on the whole
- * cluster. */
+ * cluster, with the keys that are asked for. */
 static void start_small(const PortfolioRun *run, PortfolioChoice *choice)
 {
     const Cluster *cluster = choice->cluster;
     uint32_t tp = cluster->machine[0].gpus;
     for (uint32_t m = 1; m < cluster->n_machines; m++)
         tp = MIN(tp, cluster->machine[m].gpus);
-    choice->start = run->options->strategy;
-    choice->start.pp = 1;
-    choice->start.tp = tp;
-    choice->start.dp = choice->gpus / tp;
-    choice->start.micro_batch = choice->start.zero = 1;
-    choice->start.recompute = "full";
-    choice->start.sequence_parallel = tp > 1 ? "on" : NULL;
+    Strategy *start = &choice->start;
+    *start = run->options->strategy;
+    start->pp = MAX(start->pp, 1);
+    start->tp = start->tp ? start->tp : tp;
+    start->dp = start->dp ? start->dp : MAX(choice->gpus / start->tp / start->pp, 1);
+    start->micro_batch = MAX(start->micro_batch, 1);
+    start->zero = MAX(start->zero, 1);
+    if (!start->recompute)
+        start->recompute = "full";
+    if (!start->sequence_parallel && start->tp > 1)
+        start->sequence_parallel = "on";
 }
 
 /* How many neighbours of a choice's strategy are tried: as many as work out to a few seconds, at
