@@ -73,6 +73,7 @@
 /* Fused attention by generation of kernels. */
 #define ATTENTION_CONSTANTS(X)                                                             \
     X(rate, "1", 0.1, 2)           /* of products, of the best dense product */            \
+    X(warp, "1", 0.1, 1)           /* what its instructions reach of that from sm 90 on */ \
     X(exponential, "1", 0, 10)     /* of 16 exponentials a clock */                        \
     X(k_start, "keys", 0, 1e4)     /* that a tile of queries loses */                      \
     X(tail, "1", 0, 2)             /* of a longest tile, where they do not fill waves */   \

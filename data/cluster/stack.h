@@ -8,6 +8,7 @@
  *   elementwise   of the bytes that elementwise ops would move if each were a kernel, the part that is moved
  *   gelu          kernels of a GELU; each reads and writes a tensor
  *   attention     factor on the time of fused attention: 1 for what data/kernels.yaml was fitted to, FlashAttention 2 and 3
+ *   flash         generation of FlashAttention on sm 90: 2, or 3, which is as fast as cuDNN's
  *   scores        further accesses to attention's scores, where they are not fused: scale, mask
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
  *   rms_norm      accesses to an RMS norm's input, and as many backward, beside those of one kernel
@@ -24,6 +25,7 @@
     X(elementwise, 0.65, 0, 10) \
     X(gelu, 1, 1, 20)           \
     X(attention, 1, 0.1, 10)    \
+    X(flash, 3, 2, 3)           \
     X(scores, 0, 0, 100)        \
     X(heads, 0, 0, 10)          \
     X(rms_norm, 0, 0, 100)      \

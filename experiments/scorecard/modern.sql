@@ -81,7 +81,7 @@ gpu(name, device, of_machine, nic, nics, inner) AS (
 -- The software of each page by its name in data/runtimes; pages with several name it in their rows (below)
 stack(source, software) AS (
     VALUES
-    ('automodel', 'fsdp-compiled'), ('bigscience_tr11', 'megatron-2021'), ('bigscience_v100', 'megatron-2021'), ('colossalai', 'pytorch'),
+    ('automodel', 'fsdp-te'), ('bigscience_tr11', 'megatron-2021'), ('bigscience_v100', 'megatron-2021'), ('colossalai', 'pytorch'),
     ('dgxc_benchmarking', 'nemo'), ('flagperf', 'pytorch'), ('flash_attention', 'ddp'), ('fms_fsdp', 'fsdp'), ('megatron_bridge', 'nemo'), ('megatron_lm', 'megatron'),
     ('nemo_docs', 'nemo'), ('nemo_launcher', 'nemo'), ('neuron_sp', 'ddp'), ('primus', 'megatron'), ('torchao', 'fsdp-compiled'), ('torchtitan', 'fsdp-compiled')
 ),
@@ -111,9 +111,12 @@ trial AS (
              WHEN page.tp = '' AND early.tp THEN early.pp ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
         max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
         CAST(page.n_gpus AS INTEGER) AS n,
+        -- the script of neuron_sp exchanges parameters and states after its steps, without DistributedDataParallel
         CASE WHEN page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher', 'automodel', 'fms_fsdp', 'torchtitan',
-                 'torchao', 'primus', 'colossalai', 'neuron_sp', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
+                 'torchao', 'primus', 'colossalai', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
         CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'
+             -- the recipes of its page of performance do not compile
+             WHEN page.source_id = 'torchtitan' AND page.other NOT LIKE '%compile%' THEN 'fsdp'
              WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'
              WHEN page.other LIKE '%FlagScale%' THEN 'flagscale' WHEN page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
              WHEN page.precision = 'bf16 autocast' THEN 'ddp-autocast'

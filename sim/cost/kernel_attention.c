@@ -15,7 +15,7 @@
 
 #include "sim/cost/kernel_law.h"
 
-enum { ROWS = 128, HOPPER = 90, EXPONENTIALS = 16 };
+enum { ROWS = 128, HOPPER = 90, BLACKWELL = 100, EXPONENTIALS = 16 };
 
 /* The keys that all tiles of queries see, in whole tiles, and the most that one sees. */
 static double attention_seen(const Kernel *kernel, double *longest)
@@ -40,10 +40,14 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
 {
     const Chip *chip = &device->chip;
     KernelAttention library = kernel->attention.library;
+    const bool hopper = chip->sm >= HOPPER && chip->sm < BLACKWELL,
+               blackwell = chip->sm >= BLACKWELL && chip->sm < 120;
     if (library == KERNEL_ATTENTION_AUTO)
-        library = chip->sm >= HOPPER && chip->sm < 120 ? KERNEL_ATTENTION_FA3
-                                                       : KERNEL_ATTENTION_FA2;
+        library = hopper || blackwell ? KERNEL_ATTENTION_FA3 : KERNEL_ATTENTION_FA2;
+    else if (library == KERNEL_ATTENTION_FA2 && blackwell)
+        library = KERNEL_ATTENTION_FA3; /* PyTorch takes cuDNN's there */
     const AttentionLaw *law = &device->constants.attention[library];
+    const double rate = law->rate * (hopper ? law->warp : 1);
     const double b = kernel->attention.batch, heads = kernel->attention.heads,
                  kv = kernel->attention.kv_heads, s = kernel->attention.queries,
                  d = (kernel->attention.head_qk + kernel->attention.head_v) / 2,
@@ -52,8 +56,7 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
                  F = device->peak[kernel->format] / (S * chip->clock_hz);
     double longest;
     const double seen = attention_seen(kernel, &longest),
-                 cycles = ROWS *
-                          (4 * d / (F * law->rate) + law->exponential / EXPONENTIALS) /
+                 cycles = ROWS * (4 * d / (F * rate) + law->exponential / EXPONENTIALS) /
                           chip->reach,
                  per = b * heads * (seen + q * law->k_start) / S,
                  last = longest + law->k_start;

@@ -280,7 +280,8 @@ static void list_fused(Listing *l, bool backward)
     one->kernel.attention.head_v = letter_extent(l, 'V');
     one->kernel.attention.window = l->op->attr.span;
     one->kernel.attention.causal = l->op->attr.causal;
-    one->kernel.attention.library = KERNEL_ATTENTION_AUTO;
+    one->kernel.attention.library =
+        l->stack->flash < 3 ? KERNEL_ATTENTION_FA2 : KERNEL_ATTENTION_AUTO;
     one->times = l->stack->attention;
 }
 

@@ -242,6 +242,31 @@ static void test_several_kernels(void **state)
     clear(&other);
 }
 
+/* PyTorch takes FlashAttention 2 on Hopper, forward and backward; Transformer Engine does not. */
+static void test_flash(void **state)
+{
+    static const struct {
+        const char *runtime;
+        KernelAttention library;
+    } CASE[] = {{"", KERNEL_ATTENTION_AUTO},
+                {"fsdp-te", KERNEL_ATTENTION_AUTO},
+                {"fsdp-compiled", KERNEL_ATTENTION_FA2}};
+    static const OpKind KIND[] = {OP_FUSED_ATTENTION, OP_FUSED_ATTENTION_DX};
+    (void)state;
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE) * G_N_ELEMENTS(KIND); i++) {
+        Setting s = setting(CASE[i / 2].runtime);
+        OpKernel kernel[OP_KERNELS_MAX];
+        assert_int_equal(op_kernels(s.graph, first_of(s.graph, KIND[i % 2]), part,
+                                    &s.priced->device[0].kernels->stack, kernel),
+                         1);
+        assert_int_equal(kernel[0].kernel.attention.library, CASE[i / 2].library);
+        clear(&s);
+    }
+}
+
 /* Where the software sorts, pads and converts the tokens of experts in kernels of its own, each
  * exchange with them takes as many accesses to them longer, and nothing else does. */
 static void test_dispatch(void **state)
@@ -357,11 +382,11 @@ static void test_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_autocast), cmocka_unit_test(test_several_kernels),
-        cmocka_unit_test(test_dispatch), cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices),
-        cmocka_unit_test(test_alike)};
+        cmocka_unit_test(test_products),    cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),      cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_autocast),    cmocka_unit_test(test_several_kernels),
+        cmocka_unit_test(test_flash),       cmocka_unit_test(test_dispatch),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
