@@ -312,8 +312,8 @@ void exec_verdict_clear(ExecVerdict *verdict)
 static uint32_t whole_samples(const Plan *plan, const Graph *graph)
 {
     const Program *program = plan->program;
-    g_autoptr(BatchForms) batch =
-        program_cuts_batch(program) ? batch_forms_new(graph, NULL) : NULL;
+    g_autoptr(BatchForms) batch = NULL;
+    batch_forms_of_program(program, graph, &batch, NULL);
     uint32_t most = 1;
     for (uint32_t i = 0; batch && i < program->n; i++) {
         const Instr *instr = &program->instr[i];

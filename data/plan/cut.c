@@ -318,7 +318,7 @@ bool plan_round(Plan *plan, const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = NULL;
     if (!plan_check_groups(plan, error) ||
-        (program_cuts_batch(plan->program) && !(batch = batch_forms_new(graph, error))))
+        !batch_forms_of_program(plan->program, graph, &batch, error))
         return false;
     for (uint32_t i = 0; i < plan->n_splits; i++)
         g_free(plan->split[i].count);

@@ -7,7 +7,7 @@ bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
     const Program *program = plan->program;
     *layout = (PlanLayout){.plan = plan, .graph = graph};
     layout->group = program_groups(program, plan->n_devices, &layout->n_groups);
-    if (program_cuts_batch(program) && !(layout->batch = batch_forms_new(graph, error)))
+    if (!batch_forms_of_program(program, graph, &layout->batch, error))
         return false;
     layout->instances = instances_new(program, graph, layout->batch);
     layout->segment = plan_segments(program, graph, plan->segment);

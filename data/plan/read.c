@@ -265,8 +265,8 @@ static bool check_splits(const Reader *r)
         return plan_round(r->plan, r->graph, r->error);
     const Program *program = r->plan->program;
     g_autofree uint16_t *segment = plan_segments(program, r->graph, r->plan->segment);
-    g_autoptr(BatchForms) batch =
-        program_cuts_batch(program) ? batch_forms_new(r->graph, NULL) : NULL;
+    g_autoptr(BatchForms) batch = NULL;
+    batch_forms_of_program(program, r->graph, &batch, NULL);
     g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
     g_autoptr(GHashTable) seen = g_hash_table_new(cuts_hash, cuts_equal);
     for (uint32_t i = 0; i < program->n; i++) {

@@ -154,6 +154,18 @@ BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error)
     return g_steal_pointer(&batch);
 }
 
+bool batch_forms_of_program(const Program *program, const Graph *graph,
+                            BatchForms **batch, GError **error)
+{
+    bool parts = program->n_microbatches > 1;
+    for (uint32_t g = 0; g < program->n_groups; g++)
+        parts |= group_parts(&program->group[g]) > 1;
+    *batch = parts                         ? batch_forms_new(graph, error)
+             : program_cuts_batch(program) ? find_forms(graph, error)
+                                           : NULL;
+    return *batch || !program_cuts_batch(program);
+}
+
 void batch_forms_free(BatchForms *batch)
 {
     if (!batch)

@@ -26,6 +26,10 @@ BatchForms *batch_forms_new(const Graph *graph, GError **error);
 /* The same for a batch cut into microbatches, possibly a single one, for which a batch of one piece
  * suffices. KILTER_ERROR_INPUT also if an op reads a sum. */
 BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error);
+/* The forms of a program's batch, into *batch; NULL if the program does not cut it. Of shards that
+ * share all of it, a batch of one piece suffices. KILTER_ERROR_INPUT as batch_forms_new. */
+bool batch_forms_of_program(const Program *program, const Graph *graph,
+                            BatchForms **batch, GError **error);
 void batch_forms_free(BatchForms *batch);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 

@@ -195,9 +195,8 @@ bool program_check(const Program *program, const Graph *graph, GError **error)
     g_autoptr(BatchForms) batch = NULL;
     if (!check_groups(program, error))
         return false;
-    if (program_cuts_batch(program) && !(batch = batch_forms_new(graph, error)))
-        return false;
-    if (!check_cut(program, batch, error))
+    if (!batch_forms_of_program(program, graph, &batch, error) ||
+        !check_cut(program, batch, error))
         return false;
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
     const uint32_t n_groups = MAX(1, program->n_groups), n = instances->n_places;

@@ -27,8 +27,8 @@ static double instr_flops(const Plan *plan, const Graph *graph, const BatchForms
 /* Microbatches repeat their computations, which are counted once. */
 static double program_flops(const Plan *plan, const Graph *graph)
 {
-    g_autoptr(BatchForms) batch =
-        program_cuts_batch(plan->program) ? batch_forms_new(graph, NULL) : NULL;
+    g_autoptr(BatchForms) batch = NULL;
+    batch_forms_of_program(plan->program, graph, &batch, NULL);
     g_autofree const Instr **last = g_new0(const Instr *, graph_n_ops(graph));
     g_autofree double *last_flops = g_new(double, graph_n_ops(graph));
     double flops = 0;

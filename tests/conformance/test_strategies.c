@@ -121,6 +121,20 @@ static void test_batch_norm(void **state)
             assert_true(prove("manual", model[m], set[i]));
 }
 
+/* A single sample: devices that share its sequence need no other. Replicas do. */
+static void test_one_sample(void **state)
+{
+    (void)state;
+    static const char *const set[] = {
+        "cp=8 cp_comm=a2a zero=1", "cp=8",
+        "cp=4 pp=2 recompute=full", "cp=4 tp=2 sequence_parallel=on zero=3"};
+    static const char *const model =
+        "llama:layers=2,hidden=64,heads=8,kv_heads=8,ffn=96,seq=64,vocab=24,global_batch=1";
+    for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++)
+        assert_true(prove("manual", model, set[i]));
+    assert_false(prove("manual", model, "dp=2 cp=4"));
+}
+
 static void test_random_strategies(void **state)
 {
     (void)state;
@@ -407,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_one_sample),
         cmocka_unit_test(test_random_strategies),
         cmocka_unit_test(test_techniques),
         cmocka_unit_test(test_layers_are_gathered_ahead),
