@@ -258,6 +258,26 @@ static bool find_first_wrong(const Verify *v, GError **failure)
     return true;
 }
 
+/* How unevenly the experts of an op that routes tokens [b, S, e] to slots are chosen. */
+static void count_routed(const Verify *v, const Op *op)
+{
+    const Tensor *weight = graph_tensor(v->graph, op->in[0]);
+    const double *chosen = v->want[op->in[0]].data;
+    const uint32_t tokens = weight->dim[1], experts = weight->dim[2],
+                   slots = graph_tensor(v->graph, op->out[0])->dim[2];
+    ExecVerdict *verdict = v->verdict;
+    verdict->slots = verdict->slots ? MIN(verdict->slots, slots) : slots;
+    for (uint32_t i = 0; i < weight->dim[0] * experts; i++) {
+        const size_t first = (size_t)(i / experts) * tokens * experts + i % experts;
+        uint32_t n = 0;
+        for (uint32_t t = 0; t < tokens; t++)
+            n += chosen[first + (size_t)t * experts] != 0;
+        verdict->fewest = MIN(verdict->fewest, n);
+        verdict->fullest = MAX(verdict->fullest, n);
+        verdict->dropped += n > slots ? n - slots : 0;
+    }
+}
+
 static void measure_roles(Verify *v)
 {
     for (TensorId t = 0; t < graph_n_tensors(v->graph); t++) {
@@ -270,7 +290,7 @@ bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                  uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
 {
     g_assert(tolerance > 0);
-    *verdict = (ExecVerdict){0};
+    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, error);
     if (!replay || !exec_replay_load(replay, seed, error) ||
         !exec_replay_run(replay, error))
@@ -284,6 +304,9 @@ bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                 .verdict = verdict};
     exec_run_graph(graph, v.want);
     measure_roles(&v);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (graph_get_op(graph, id)->kind == OP_ROUTE)
+            count_routed(&v, graph_get_op(graph, id));
     bool good = compare_results(&v, error);
     verdict->right = good && verdict->error <= tolerance;
     if (good && !verdict->right)

@@ -23,6 +23,9 @@ typedef struct {
     char *where;     /* the instance with that error, such as "fc.weight.grad|identity" */
     uint32_t rank;   /* the rank that has it; 0 for partial sums */
     bool right;      /* every error is within the tolerance */
+    /* of all experts that tokens are routed to: the fewest and the most tokens of a sequence that
+     * choose one, its least slots, and the tokens that get none; slots = 0: there are none */
+    uint32_t fewest, fullest, slots, dropped;
     /* NULL, or the first wrong tensor in program order, intermediate ones included, */
     char *wrong_tensor;
     char *wrong_instr; /* and the instruction that made it */

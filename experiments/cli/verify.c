@@ -101,7 +101,7 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
     const Plan *plan = own->source.plan;
     return json_pack(
         "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
-        "s:b, s:s?, s:s?, s:I, s:s}",
+        "s:b, s:s?, s:s?, s:i, s:i, s:i, s:i, s:I, s:s}",
         "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
         plan->cluster, "planner", plan->planner, "granularity",
         granularity_name(plan->granularity), "backend", backend_name(own), "dtype",
@@ -109,8 +109,10 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
         "zero_tensors", (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE),
         "tolerance", own->tolerance, "where", verdict->where, "rank", (int)verdict->rank,
         "right", verdict->right, "wrong_tensor", verdict->wrong_tensor,
-        "wrong_instruction", verdict->wrong_instr, "seed", (json_int_t)seed, "version",
-        KILTER_VERSION);
+        "wrong_instruction", verdict->wrong_instr, "expert_tokens_fewest",
+        verdict->slots ? (int)verdict->fewest : 0, "expert_tokens_most",
+        (int)verdict->fullest, "expert_slots", (int)verdict->slots, "expert_dropped",
+        (int)verdict->dropped, "seed", (json_int_t)seed, "version", KILTER_VERSION);
 }
 
 /* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two

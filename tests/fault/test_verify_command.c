@@ -18,6 +18,31 @@ static void test_right_plans(void **state)
     json_decref(root);
 }
 
+/* A token chooses two experts; without a capacity none is dropped, however uneven the choice. */
+static void test_routing(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    for (uint32_t full = 0; full < 2; full++) {
+        g_autofree char *command = g_strdup_printf(
+            "verify mixtral:layers=2,hidden=16,heads=4,kv_heads=2,ffn=24,seq=16,vocab=24,"
+            "global_batch=16,experts=4,capacity_factor=%u hap-8 -p manual --granularity "
+            "gpu --set ep=4 --json",
+            full);
+        json_t *root = program_json(sandbox, command);
+        const int64_t slots = json_integer_value(json_object_get(root, "expert_slots")),
+                      most =
+                          json_integer_value(json_object_get(root, "expert_tokens_most")),
+                      fewest = json_integer_value(
+                          json_object_get(root, "expert_tokens_fewest"));
+        assert_true(json_is_true(json_object_get(root, "right")) && fewest < most);
+        assert_int_equal(full, slots < most);
+        assert_int_equal(full,
+                         json_integer_value(json_object_get(root, "expert_dropped")) > 0);
+        json_decref(root);
+    }
+}
+
 static void test_the_theory_of_a_model(void **state)
 {
     (void)state;
@@ -65,9 +90,8 @@ static void test_damaged_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_plans),
-        cmocka_unit_test(test_the_theory_of_a_model),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_right_plans),           cmocka_unit_test(test_routing),
+        cmocka_unit_test(test_the_theory_of_a_model), cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_damaged_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
