@@ -73,20 +73,8 @@ enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
 COMMAND_TABLE(X)
 #undef X
 
-/* The environment variables that count, and what for. */
-#define COMMAND_ENVIRONMENT(X)                                                                       \
-    X("KILTER_PATH", "folders, separated by colons, in whose clusters/, experiments/, "              \
-      "schedulers/ and plots/ names are looked up first; scripts in plots/ are programs: trust the " \
-      "folders")                                                                                     \
-    X("XDG_CONFIG_HOME", "the folder kilter/ in it comes next; default ~/.config")                   \
-    X("KILTER_MEASURED", "the measured data that kilter reproduce scorecard reads")                  \
-    X("KILTER_SHARED_FILES", "1: databases lie on a network's file system")                          \
-    X("KILTER_LEASE_S", "seconds after which a process that does not answer is given up")            \
-    X("KILTER_LIBRARY", "libkilter.so for the Python module")                                        \
-    X("HF_HUB_CACHE", "the cache of Hugging Face's hub, for hf:OWNER/NAME")                          \
-    X("HF_HOME", "its parent")                                                                       \
-    X("NO_COLOR", "no colours on a terminal")                                                        \
-    X("COLUMNS", "the width of a terminal that does not say")
+/* The environment variables that count: a list of {name, meaning, value}. Caller frees. */
+json_t *command_environment(void);
 
 /* A row of the table. */
 typedef struct {

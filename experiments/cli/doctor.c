@@ -1,6 +1,7 @@
 /* kilter doctor: what is installed, where data come from, and how fast this machine plans. */
 #include <unistd.h>
 
+#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/base/version.h"
 #include "data/formats/format.h"
@@ -60,15 +61,17 @@ static json_t *doctor_folders(void)
     return list;
 }
 
-static json_t *doctor_environment(void)
+json_t *command_environment(void)
 {
-    json_t *list = json_array();
-#define X(name, meaning)                                                               \
-    json_array_append_new(list, json_pack("{s:s, s:s, s:s?}", "name", name, "meaning", \
-                                          meaning, "value", g_getenv(name)));
-    COMMAND_ENVIRONMENT(X)
-#undef X
-    return list;
+    g_autofree char *file = path_bundled("commands/environment.json", NULL);
+    json_t *list = file ? json_read_file(file, "list", NULL) : NULL, *row;
+    size_t i;
+    json_array_foreach(list, i, row)
+    {
+        const char *value = g_getenv(json_word(row, "name"));
+        json_object_set_new(row, "value", value ? json_text(value) : json_null());
+    }
+    return list ? list : json_array();
 }
 
 /* Seconds that a search of moderate length takes. */
@@ -97,7 +100,7 @@ bool cmd_doctor(int argc, char **argv, GError **error)
                    json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:f, s:f}", "version",
                              KILTER_VERSION, "revision", command_revision(), "parts",
                              parts, "missing", missing, "folders", doctor_folders(),
-                             "environment", doctor_environment(), "processors",
+                             "environment", command_environment(), "processors",
                              (int)g_get_num_processors(), "memory_bytes", bytes, "plan_s",
                              plan_s),
                    ANSWER_DOCTOR, NULL);

@@ -135,17 +135,12 @@ static char *command_page(const Command *command)
 
 static char *program_page(const Command *command, uint32_t n)
 {
-    json_t *commands = json_array(), *environment = json_array();
+    json_t *commands = json_array();
     for (uint32_t i = 0; i < n; i++)
         json_array_append_new(commands, json_pack("{s:s, s:s}", "name", command[i].name,
                                                   "help", command[i].help));
-#define X(name, meaning)               \
-    json_array_append_new(environment, \
-                          json_pack("{s:s, s:s}", "name", name, "help", meaning));
-    COMMAND_ENVIRONMENT(X)
-#undef X
-    json_auto_t *about =
-        json_pack("{s:o, s:o}", "commands", commands, "environment", environment);
+    json_auto_t *about = json_pack("{s:o, s:o}", "commands", commands, "environment",
+                                   command_environment());
     return page_text("kilter", ANSWER_MANUAL_PROGRAM, about);
 }
 

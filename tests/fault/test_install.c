@@ -237,6 +237,7 @@ static void test_own_folder(void **state)
     g_autofree char *health =
         shell_good(box, "XDG_CONFIG_HOME=$PWD/conf two/bin/kilter doctor");
     assert_non_null(strstr(health, "/conf/kilter\n"));
+    assert_non_null(strstr(health, "\n  NO_COLOR "));
 }
 
 /* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted over them. */
