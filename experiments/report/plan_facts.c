@@ -179,8 +179,9 @@ static json_t *target_json(const Evaluation *evaluation, const char *target,
         if (strlen(text) < SCRIPT_BYTES)
             plan_set(answer, "script", json_text(text));
     }
+    g_autofree char *reason = why ? export_reason(why) : NULL;
     return json_pack("{s:s, s:b, s:s?}", "to", target, "ok", files != NULL, "why",
-                     why ? export_reason(why) : NULL);
+                     reason);
 }
 
 /* Whether each framework runs the plan, and the reason if not. */

@@ -114,7 +114,7 @@ static void compare_with_any(const Question *question, Answer *answer)
     g_autoptr(GArray) files = plan_export(free->plan, question->graph,
                                           free->view ? free->view : question->cluster,
                                           answer->plan->target, "plan", &why);
-    answer->plan->any_why = files ? NULL : g_strdup(export_reason(why));
+    answer->plan->any_why = files ? NULL : export_reason(why);
 }
 
 /* A plan that only names its question. */

@@ -321,7 +321,8 @@ static void test_refusals(void **state)
     refuses(&zero, "megatron", "zero=3 with pipelines");
     g_auto(Made) hap =
         made_plan("hap", "vgg19:width=8,fc=64,global_batch=64", "hap-8", "");
-    refuses(&hap, "torchtitan", "torchtitan cannot hold this plan: instruction ");
+    refuses(&hap, "torchtitan",
+            "torchtitan cannot run this plan: uneven shards of tensor ");
 }
 
 /* --- everything, as JSON --- */

@@ -115,6 +115,7 @@ static void test_keys_of_torchtitan(void **state)
         {"parallelism.num_pp_microbatches", "4"},
         {"parallelism.enable_sequence_parallel", "False"},
         {"parallelism.fsdp_reshard_after_forward", "'always'"},
+        {"parallelism.pipeline_parallel_schedule", "'1F1B'"},
         {"activation_checkpoint", "FullAC.Config()"}};
     g_auto(Made) made = made_plan("manual", GPT("4", "global_batch=16"), "dgx-a100",
                                   "pp=2 dp=2 tp=2 zero=3 micro_batch=2 recompute=full");
@@ -136,12 +137,39 @@ static void test_keys_of_torchtitan(void **state)
     assert_non_null(strstr(recipe, "\ndef plan():\n"));
 }
 
+/* Settings that change the model, not its costs: base of the rotary embedding, epsilon of the norms. */
+static void test_settings_of_named_models(void **state)
+{
+    (void)state;
+    static const char *const LLAMA[] = {"--rotary-base 500000 ", "--use-rope-scaling ",
+                                        "--rope-scaling-factor 32 ",
+                                        "--norm-epsilon 1e-05 ", NULL};
+    g_auto(Made) made =
+        made_plan("manual", "llama-3.2-1b:seq=64,global_batch=8", "dgx-h100", "dp=8");
+    g_autoptr(GArray) files = export(&made, "megatron");
+    has(files, LLAMA);
+}
+
+/* A stranger reads the reason, and which command makes a plan, before the place in the program. */
+static void test_refusals_say_the_reason_first(void **state)
+{
+    (void)state;
+    refuses_of(GPT("4", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s",
+               "pp=2 micro_batch=2", "deepspeed",
+               "deepspeed cannot run this plan: pipelines (from instruction ");
+    refuses_of(GPT("4", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s",
+               "pp=2 micro_batch=2", "deepspeed",
+               "; kilter plan --for deepspeed makes one that it runs");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_is_left_out),
         cmocka_unit_test(test_flags_of_megatron),
         cmocka_unit_test(test_keys_of_torchtitan),
+        cmocka_unit_test(test_settings_of_named_models),
+        cmocka_unit_test(test_refusals_say_the_reason_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,10 @@ void export_add_file(GArray *files, const char *suffix, GString *text)
     g_array_append_val(files, file);
 }
 
-void export_add_json(GArray *files, json_t *root)
+void export_add_json(GArray *files, const char *suffix, json_t *root)
 {
     char *dump = json_dumps(root, JSON_INDENT(2));
-    export_add_file(files, "", g_string_new(dump));
+    export_add_file(files, suffix, g_string_append_c(g_string_new(dump), '\n'));
     free(dump);
     json_decref(root);
 }

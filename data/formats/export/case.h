@@ -37,7 +37,7 @@ bool export_case_init(ExportCase *c, GError **error);
 void export_case_clear(ExportCase *c);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
 
-/* Fails with "TARGET: instruction I, `TEXT`: reason"; always false. */
+/* Fails with "TARGET cannot run this plan: reason (from instruction I on, TEXT)"; always false. */
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
                    const char *format, ...) G_GNUC_PRINTF(4, 5);
 
@@ -114,4 +114,4 @@ EXPORT_TABLE(X)
 
 void export_add_file(GArray *files, const char *suffix, GString *text);
 /* Releases the value. */
-void export_add_json(GArray *files, json_t *root);
+void export_add_json(GArray *files, const char *suffix, json_t *root);

@@ -12,8 +12,10 @@ bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
     va_end(args);
     KILTER_ASSERT(instr < c->plan->program->n);
     g_autofree char *text = instr_text(&c->plan->program->instr[instr], c->graph);
-    return refuse(error, "%s cannot hold this plan: instruction %u, %.200s: %s",
-                  c->target, instr, text, reason);
+    return refuse(error,
+                  "%s cannot run this plan: %s (from instruction %u, %.200s); "
+                  "kilter plan --for %s makes one that it runs",
+                  c->target, reason, instr, text, c->target);
 }
 
 bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
@@ -23,13 +25,14 @@ bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
     va_start(args, format);
     g_autofree char *reason = g_strdup_vprintf(format, args);
     va_end(args);
-    for (uint32_t i = 0; c->plan && i < c->plan->program->n; i++) {
+    uint32_t at = 0;
+    for (uint32_t i = c->plan ? c->plan->program->n : 0; i-- > 0;) {
         const Instr *instr = &c->plan->program->instr[i];
         if (instr->kind == INSTR_COMPUTE &&
             graph_get_op(c->graph, instr->op)->layer >= layer)
-            return export_refuse(c, i, error, "%s", reason);
+            at = i;
     }
-    return c->plan ? export_refuse(c, 0, error, "%s", reason)
+    return c->plan ? export_refuse(c, at, error, "%s", reason)
                    : refuse(error, "%s cannot run %s", c->target, reason);
 }
 
@@ -61,19 +64,14 @@ bool export_need_strategy(const ExportCase *c, GError **error)
             instr->kind == INSTR_COMPUTE ? graph_get_op(c->graph, instr->op) : NULL;
         for (uint32_t f = 0; op && f < op->n_in; f++)
             if (form_is_gather(instr->form[f]))
-                return export_refuse(c, i, error,
-                                     "planner %s decides for each op; kilter plan --for "
-                                     "%s makes plans that it holds",
-                                     c->plan->planner, c->target);
+                return export_refuse(c, i, error, "planner %s decides for each op",
+                                     c->plan->planner);
     }
     const DeviceGroup *of = c->plan->program->group;
     for (uint32_t g = 1; g < c->plan->program->n_groups; g++)
         if (of[g].n_replicas * of[g].n_devices != of[0].n_replicas * of[0].n_devices)
             return export_refuse(c, 0, error, "stages on unlike numbers of GPUs");
-    return export_refuse(c, 0, error,
-                         "this plan has no pp/tp/dp strategy; kilter plan --for %s makes "
-                         "plans that it holds",
-                         c->target);
+    return export_refuse(c, 0, error, "no pp/tp/dp strategy makes it");
 }
 
 /* --- equal shards --- */

@@ -66,10 +66,12 @@ char *plan_exports(const Plan *plan, const Graph *graph, const ClusterView *view
     return g_string_free(g_steal_pointer(&names), FALSE);
 }
 
-const char *export_reason(const GError *refusal)
+char *export_reason(const GError *refusal)
 {
-    const char *last = g_strrstr(refusal->message, ": ");
-    return last ? last + strlen(": ") : refusal->message;
+    const char *colon = strstr(refusal->message, ": "),
+               *start = colon ? colon + strlen(": ") : refusal->message;
+    g_auto(GStrv) part = g_strsplit(start, " (from instruction ", 2);
+    return g_strdup(part[0]);
 }
 
 bool export_check(const char *target, const StrategyLayout *layout, const Graph *graph,

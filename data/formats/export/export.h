@@ -37,8 +37,8 @@ GArray *plan_export(const Plan *plan, const Graph *graph, const ClusterView *vie
 /* The frameworks that take the plan, "megatron torchtitan"; "": none. Caller frees. */
 char *plan_exports(const Plan *plan, const Graph *graph, const ClusterView *view);
 
-/* The reason at the end of a refusal by plan_export, without the place in the plan. */
-const char *export_reason(const GError *refusal);
+/* The reason in a refusal by plan_export, without the place in the plan. Caller frees. */
+char *export_reason(const GError *refusal);
 
 /* Whether the target runs a strategy laid out over the devices of the view: the common part of
  * exporters and of searches for its plans. KILTER_ERROR_INPUT gives the first reason why not.

@@ -134,12 +134,13 @@ static void put_spec(const char *spec, char **value)
 static void put_capacity(const char *spec, char **value)
 {
     static const char KEY[] = "capacity_factor=";
-    g_auto(GStrv) pair = g_strsplit(model_spec_list(spec), ",", -1);
-    for (uint32_t i = 0; pair[i]; i++)
-        if (g_str_has_prefix(pair[i], KEY) && strcmp(pair[i] + strlen(KEY), "0") != 0) {
-            put_text(value, WORD_CAPACITY, pair[i] + strlen(KEY));
-            put_text(value, WORD_PADDED, "on");
-        }
+    const char *at = strstr(model_spec_list(spec), KEY);
+    g_autofree char *text = at ? g_strdup(at + strlen(KEY)) : g_strdup("0");
+    text[strcspn(text, ",")] = '\0';
+    if (strcmp(text, "0") != 0) {
+        put_text(value, WORD_CAPACITY, text);
+        put_text(value, WORD_PADDED, "on");
+    }
 }
 
 /* Facts that the named models have by their kind. */
@@ -162,18 +163,19 @@ static void put_named(const ExportCase *c, char **value)
     put_text(value, WORD_EXPERT_FFN, value[WORD_EXPERTS] ? value[WORD_FFN] : NULL);
 }
 
-static void put_rope(const json_t *config, char **value)
+/* Settings that cost nothing, but make another model. */
+static void put_settings(const json_t *config, char **value)
 {
+    const double epsilon = json_number_value(json_object_get(config, "rms_norm_eps"));
+    if (epsilon > 0)
+        value[WORD_NORM_EPSILON] = g_strdup_printf("%g", epsilon);
     const json_t *base = json_object_get(config, "rope_theta"),
                  *scaling = json_object_get(config, "rope_scaling");
     const char *kind = json_string_value(json_object_get(scaling, "rope_type"));
-    if (json_is_number(base)) {
-        g_free(value[WORD_ROPE_BASE]);
+    if (json_is_number(base))
         value[WORD_ROPE_BASE] = g_strdup_printf("%.0f", json_number_value(base));
-    }
     if (g_strcmp0(kind, "llama3") == 0) {
         put_text(value, WORD_ROPE_SCALING, kind);
-        g_free(value[WORD_ROPE_FACTOR]);
         value[WORD_ROPE_FACTOR] =
             g_strdup_printf("%g", json_number_value(json_object_get(scaling, "factor")));
     }
@@ -230,7 +232,7 @@ void export_model_words(const ExportCase *c, char **value)
                           : NULL;
     if (a) {
         put_architecture(a, value);
-        put_rope(config, value);
+        put_settings(config, value);
         architecture_clear(a);
         g_free(a);
     } else if (!config)

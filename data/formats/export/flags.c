@@ -200,6 +200,6 @@ bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
                         "gradient_checkpointing_enable"));
     launch_write(names, "deepspeed", value, set_path, root);
     export_words_free(value);
-    export_add_json(files, root);
+    export_add_json(files, "", root);
     return true;
 }

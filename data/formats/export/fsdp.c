@@ -56,11 +56,9 @@ bool export_fsdp(const ExportCase *c, GArray *files, GError **error)
     export_add_ranks(c, "# ", out);
     fsdp_add_config(c, names, out);
     export_add_file(files, "", g_steal_pointer(&out));
-    json_auto_t *arguments =
-        json_pack("{s:i, s:i}", "per_device_train_batch_size", (int)c->micro_batch,
-                  "gradient_accumulation_steps", (int)c->layout.n_microbatches);
-    char *text = json_dumps(arguments, JSON_INDENT(2));
-    export_add_file(files, ".arguments.json", g_string_new(text));
-    free(text);
+    export_add_json(files, ".arguments.json",
+                    json_pack("{s:i, s:i}", "per_device_train_batch_size",
+                              (int)c->micro_batch, "gradient_accumulation_steps",
+                              (int)c->layout.n_microbatches));
     return true;
 }

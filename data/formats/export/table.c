@@ -213,6 +213,6 @@ bool export_json(const ExportCase *c, GArray *files, GError **error)
     if (c->has_strategy)
         add_strategy(c, root);
     json_object_set_new(root, "parameters", parameters_json(c));
-    export_add_json(files, root);
+    export_add_json(files, "", root);
     return true;
 }

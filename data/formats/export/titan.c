@@ -77,8 +77,9 @@ static void put_titan(const ExportCase *c, char **value)
 /* Adds `config.SECTION.KEY = VALUE` with the value as Python writes it. */
 static void add_assignment(void *data, const char *name, const char *text)
 {
-    const bool plain = !text || g_ascii_isdigit(*text) || *text == '[' ||
-                       strcmp(text, "True") == 0 || strcmp(text, "False") == 0 ||
+    const bool plain = !text || strspn(text, "0123456789.") == strlen(text) ||
+                       *text == '[' || strcmp(text, "True") == 0 ||
+                       strcmp(text, "False") == 0 ||
                        strcmp(name, "activation_checkpoint") == 0;
     const char *quote = plain ? "" : "'";
     g_string_append_printf(data, "    config.%s = %s%s%s\n", name, quote,
