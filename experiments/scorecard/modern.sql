@@ -67,7 +67,8 @@ model(name, fit, family, dims) AS (
     ('DeepSeek V3 671B', 0, 'deepseek-v3', ''),
     ('Kimi_K2', 0, 'kimi-k2', ''),
     ('Kimi K2', 0, 'kimi-k2', ''),
-    ('GPT-OSS 120B', 1, 'gpt-oss-120b', '')
+    ('GPT-OSS 120B', 1, 'gpt-oss-120b', ''),
+    ('Nemotron-H-56b', 0, 'nemotron-h-56b', '')
 ),
 -- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64
 gpu(name, device, of_machine, nic, nics, inner) AS (
@@ -162,7 +163,7 @@ counted AS (
 said AS (
     SELECT *,
         CASE
-            WHEN model LIKE 'Nemotron-H%' OR model LIKE 'Nemotron V3%' THEN 'the model has state space layers'
+            WHEN model LIKE 'Nemotron V3%' THEN 'the model is not published whole'
             WHEN model LIKE 'DeepSeek%V4%' THEN 'the model''s attention is not known'
             WHEN precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
             WHEN source_id = 'hexiscale' THEN 'no batch and no plan are published'

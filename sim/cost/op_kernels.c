@@ -285,6 +285,37 @@ static void list_fused(Listing *l, bool backward)
     one->times = l->stack->attention;
 }
 
+/* --- recurrences --- */
+
+/* A recurrence runs by chunks of so many tokens: what they see of each other as products, and what
+ * the chunks before left as states of D x V in float32, which are written, handed on and read (Dao
+ * and Gu 2024, Sec. 6; Yang et al. 2024, Sec. 3, for `delta`, which also inverts and applies a
+ * matrix of each chunk). Backward each product has two, and the states are made again. */
+static void list_recurrence(Listing *l, bool delta, bool backward)
+{
+    static const double CHUNK = 128, FLOAT = 4;
+    add_operands(l, KERNEL_CLASS_ATTENTION, 1);
+    const double c = fmin(CHUNK, letter_extent(l, 'S')), v = letter_extent(l, 'V'),
+                 d = letter_extent(l, 'E') / 2,
+                 keys = letter_extent(l, 'b') * letter_extent(l, 'S') / c *
+                        letter_extent(l, 'h'),
+                 heads = keys * letter_extent(l, 'g'), state = heads * d * v * FLOAT;
+    const uint32_t first = l->n;
+    add_batched(l, keys, c, c, d);
+    add_batched(l, heads, c, v, c);
+    add_batched(l, heads, c, v, d);
+    if (delta) {
+        add_batched(l, heads, c, c, d);
+        add_batched(l, heads, c, d + v, c);
+    }
+    for (uint32_t i = first; i < l->n; i++)
+        l->kernel[i].times = backward ? 2 : 1;
+    add_batched(l, heads, d, v, c);
+    l->kernel[l->n - 1].times = backward ? 3 : 1;
+    add_pass(l, KERNEL_CLASS_ATTENTION, 2 * state, 2 * state, FLOAT);
+    l->kernel[l->n - 1].times = backward ? 2 : 1;
+}
+
 /* --- convolutions --- */
 
 static void list_convolution(Listing *l, KernelPass pass)
@@ -340,6 +371,20 @@ static void list_kernels(Listing *l)
     case OP_FUSED_ATTENTION:
     case OP_FUSED_ATTENTION_DX:
         list_fused(l, backward);
+        return;
+    case OP_SCAN:
+    case OP_SCAN_DX:
+    case OP_LINEAR_ATTENTION:
+    case OP_LINEAR_ATTENTION_DX:
+    case OP_WKV:
+    case OP_WKV_DX:
+        list_recurrence(l, false, backward);
+        return;
+    case OP_DELTA_SCAN:
+    case OP_DELTA_SCAN_DX:
+    case OP_DELTA_WKV:
+    case OP_DELTA_WKV_DX:
+        list_recurrence(l, true, backward);
         return;
     case OP_CONV2D:
     case OP_GROUP_CONV2D:

@@ -267,6 +267,45 @@ static void test_flash(void **state)
     }
 }
 
+/* Mamba-2 runs by chunks of 128 tokens (Dao and Gu 2024, Sec. 6): per token 2 c N G + 2 c P H of its
+ * FLOPs are inside of chunks and 4 N P H make and read states, whose backward is twice as much and
+ * the states again. */
+static void test_recurrence(void **state)
+{
+    static const double TOKENS = 4 * 1024, C = 128, N = 256, GROUPS = 8, P = 64, H = 256;
+    static const OpKind KIND[] = {OP_SCAN, OP_SCAN_DX};
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(
+        "nemotron-h-56b:seq=1024,global_batch=4,precision=bf16", 4, NULL, &error);
+    assert_no_error(error);
+    Setting s = setting("");
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KIND); i++) {
+        OpKernel kernel[OP_KERNELS_MAX];
+        const OpId op = first_of(graph, KIND[i]);
+        const uint32_t n =
+            op_kernels(graph, op, part, &s.priced->device[0].kernels->stack, kernel);
+        double flops = 0, states = 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (kernel[k].kernel.kind == KERNEL_BATCHED)
+                flops += kernel[k].times * 2 * kernel[k].kernel.product.batch *
+                         kernel[k].kernel.product.m * kernel[k].kernel.product.n *
+                         kernel[k].kernel.product.k;
+            else
+                states += kernel[k].times * kernel[k].kernel.elementwise.elements *
+                          kernel[k].kernel.elementwise.written;
+        const double makes = 2 * N * P * H,
+                     once = 2 * C * N * GROUPS + 2 * C * P * H + 2 * N * P * H;
+        assert_close(flops, TOKENS * (i == 0 ? once + makes : 2 * once + 3 * makes),
+                     1e-9);
+        assert_true(states > (i + 1) * 2 * TOKENS / C * N * P * H * 4);
+    }
+    clear(&s);
+}
+
 /* Where the software sorts, pads and converts the tokens of experts in kernels of its own, each
  * exchange with them takes as many accesses to them longer, and nothing else does. */
 static void test_dispatch(void **state)
@@ -382,11 +421,12 @@ static void test_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),    cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),      cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_autocast),    cmocka_unit_test(test_several_kernels),
-        cmocka_unit_test(test_flash),       cmocka_unit_test(test_dispatch),
-        cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike)};
+        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_autocast), cmocka_unit_test(test_several_kernels),
+        cmocka_unit_test(test_flash),    cmocka_unit_test(test_recurrence),
+        cmocka_unit_test(test_dispatch), cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices),
+        cmocka_unit_test(test_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
