@@ -51,6 +51,11 @@ JointHap *joint_hap_new(const Question *question, const Answer *answer)
     return hap;
 }
 
+uint32_t joint_hap_pieces(const JointHap *hap)
+{
+    return hap->pieces;
+}
+
 void joint_hap_free(JointHap *hap)
 {
     if (!hap)

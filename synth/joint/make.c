@@ -280,26 +280,26 @@ static void bound(JointSearch *j)
                        "transfers, in any memory");
 }
 
-/* Checks that the search can do what the options ask for. */
-static bool check_options(const Question *question, GError **error)
+/* Checks that the search can do what the options ask for; the batch has so many pieces. */
+static bool check_options(const Question *question, uint32_t pieces, GError **error)
 {
     const Strategy *asked = &question->options->strategy;
-    const uint32_t batch = graph_batch(question->graph);
     if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
         return refuse(error,
                       "joint with option 'recompute': expected auto, since it chooses "
                       "for each stage");
-    return asked->microbatches <= 1 || batch % asked->microbatches == 0 ||
+    return asked->microbatches <= 1 || pieces % asked->microbatches == 0 ||
            refuse(error,
-                  "joint with option 'microbatches': expected a divisor of the "
-                  "batch, %u, got %u",
-                  batch, asked->microbatches);
+                  "joint with option 'microbatches': expected a divisor of the %u pieces "
+                  "of the batch, got %u",
+                  pieces, asked->microbatches);
 }
 
 bool joint_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
-    if (!check_options(question, error))
+    g_autoptr(JointHap) hap = joint_hap_new(question, answer);
+    if (!check_options(question, joint_hap_pieces(hap), error))
         return false;
     const gint64 start = g_get_monotonic_time();
     g_autoptr(JointMenu) menu =
@@ -311,7 +311,6 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(GArray) keeps = target ? joint_keeps(menu, target, error) : NULL;
     if (target && !keeps)
         return false;
-    g_autoptr(JointHap) hap = joint_hap_new(question, answer);
     if (joint_is_large(menu, graph_batch(question->graph)))
         coarse = synth_joint_menu_new(question->graph, question->view, true, error);
     else if (!target &&

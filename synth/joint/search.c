@@ -168,16 +168,17 @@ static bool is_of(const JointSearch *j, const GArray *runs, uint32_t m,
     return is;
 }
 
-/* Adds a problem for every number of microbatches that divides the batch, or for the requested
+/* Adds a problem for every number of microbatches that divides the batch's pieces, or for the requested
  * one, and for all stages that a framework runs; those of the `best` runs (NULL: all). */
 static void add_problems(JointSearch *j, JointMenu *menu, double headroom,
                          const GArray *best)
 {
     const Strategy *asked = &j->question->options->strategy;
     const uint32_t batch = graph_batch(j->question->graph),
+                   pieces = joint_hap_pieces(j->hap),
                    n_keeps = j->keeps ? j->keeps->len : 1;
-    for (uint32_t m = batch; m > 0; m--)
-        for (uint32_t k = 0; batch % m == 0 && k < n_keeps; k++) {
+    for (uint32_t m = pieces; m > 0; m--)
+        for (uint32_t k = 0; pieces % m == 0 && k < n_keeps; k++) {
             const JointKeep *keep =
                 j->keeps ? &g_array_index(j->keeps, JointKeep, k) : NULL;
             if ((best && !is_of(j, best, m, keep)) || m >= PROGRAM_WHOLE ||

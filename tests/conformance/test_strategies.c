@@ -398,6 +398,16 @@ static void test_memory_of_layers(void **state)
     }
 }
 
+/* An op that joins samples leaves fewer pieces of the batch than it has samples: joint plans for numbers of microbatches that divide
+ * these (before, it read beyond an array, or planned for numbers that no program can have). */
+static void test_joined_samples(void **state)
+{
+    (void)state;
+    assert_true(prove("joint", MOE ",moe_group=2", ""));
+    assert_true(prove("joint", MOE ",moe_group=2", "microbatches=12"));
+    assert_false(prove("joint", MOE ",moe_group=2", "microbatches=24"));
+}
+
 /* Planners of op groups refuse microbatches that are not equally large. */
 static void test_refusals(void **state)
 {
@@ -430,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_equal_pipelines_are_replicas),
         cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),
+        cmocka_unit_test(test_joined_samples),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_of_states),
     };
