@@ -115,8 +115,10 @@ static bool read_member(const Option *option, const char *text, void *member,
         return read_quantity(text, QUANTITY_TIME, member, error);
     case OPTION_TEXT:
     case OPTION_DATA: {
-        g_autofree char *bundled =
-            *text && !g_file_test(text, G_FILE_TEST_EXISTS) ? path_find(text) : NULL;
+        const bool absent = *text && !g_file_test(text, G_FILE_TEST_EXISTS);
+        g_autofree char *bundled = absent ? path_find(text) : NULL;
+        if (option->type == OPTION_DATA && absent && !bundled)
+            return refuse(error, "%s: no such file", text);
         return read_text(option, bundled ? bundled : text, member, error);
     }
     }

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/cluster/check.h"
 #include "data/cluster/network_spec.h"
@@ -160,10 +161,12 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
                 m->across.bandwidth *= factor;
         scale_curves(cluster, false, factor, 1);
     } else {
+        static const char *const words[] = {"network", "latency", "inner", NULL};
+        g_autofree char *hint = names_hint(what, words);
         return refuse(error,
                       "expected network, latency, inner or DEVICE.rate, .bandwidth, "
-                      ".memory, got '%s'",
-                      what);
+                      ".memory, got '%s'%s",
+                      what, hint);
     }
     return true;
 }

@@ -218,9 +218,31 @@ static void apply_changes(const ExperimentFile *file, Variant *variant)
             continue;
         add_words(&variant->text, change.kind, text);
         add_words(&variant->role, change.kind, text);
-        if (!cluster_change(variant->cluster, change.kind, text, &wrong))
+        if (!cluster_change(variant->cluster, change.kind, text, &wrong)) {
             variant->impossible = g_strdup(wrong->message);
+            variant->failed = axis;
+        }
     }
+}
+
+/* A value that no cluster takes is an error. */
+static bool check_changes(const Grid *grid, uint32_t axis, GError **error)
+{
+    const uint32_t n = grid->cluster->len;
+    g_autofree bool *taken = g_new0(bool, experiment_file_list(grid->file, axis)->n);
+    for (uint32_t k = 0; k < n; k++) {
+        const Variant *variant = &g_array_index(grid->cluster, Variant, k);
+        taken[variant->value[axis]] |= !variant->impossible || variant->failed != axis;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        const Variant *variant = &g_array_index(grid->cluster, Variant, k);
+        if (!taken[variant->value[axis]])
+            return fail_at(
+                grid->file, axis, variant->value[axis],
+                g_error_new(KILTER_ERROR, KILTER_ERROR_INPUT, "%s", variant->impossible),
+                error);
+    }
+    return true;
 }
 
 /* The numbers of all clusters that a column changes. */
@@ -267,6 +289,9 @@ static bool open_clusters(Grid *grid, GError **error)
         if (!variant->part)
             return false;
     }
+    for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++)
+        if (belongs(file, axis, GRID_CLUSTER) && !check_changes(grid, axis, error))
+            return false;
     return true;
 }
 

@@ -17,6 +17,7 @@ typedef struct {
     Cluster *cluster;
     StorePart *part;
     char *impossible; /* why the cluster cannot be changed so; NULL */
+    uint32_t failed;  /* the named axis that asks for this change */
     /* of planners */
     const Planner *planner;
     PlannerOptions options;

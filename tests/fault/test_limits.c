@@ -38,6 +38,8 @@ static void test_sizes(void **state)
         {"plan " SMALL " star: -p dp-ev",
          "expected key=value after each colon and comma"},
         {"exec " SMALL " hap-8 -p dp-ev --ranks 0", "--ranks 0: the plan is for"},
+        {"advise " SMALL " hap-8 -q --set layer_times=none.csv",
+         "none.csv: no such file"},
         {PLAN " --memory-limit 1MiB", "--memory-limit: expected at least 64 MiB"},
     };
     g_autoptr(Sandbox) box = sandbox_new();
