@@ -10,6 +10,24 @@ static bool same_operands(const Op *a, const Op *b)
            memcmp(a->out, b->out, a->n_out * sizeof *a->out) == 0;
 }
 
+/* What decides which rules an op has, and what it computes; sizes such as the step of a window follow the extents. */
+static bool same_meaning(const Op *a, const Op *b)
+{
+    const OpAttr *x = &a->attr, *y = &b->attr;
+    return a->pass == b->pass && a->of == b->of && a->layer == b->layer &&
+           x->causal == y->causal && x->alibi == y->alibi && x->sigmoid == y->sigmoid &&
+           x->normalised == y->normalised && x->dropless == y->dropless &&
+           (x->rate > 0) == (y->rate > 0) && (x->window > 0) == (y->window > 0) &&
+           (x->span > 0) == (y->span > 0) && (x->top_groups > 0) == (y->top_groups > 0);
+}
+
+static bool same_tensor(const Tensor *a, const Tensor *b)
+{
+    return a->role == b->role && a->dtype == b->dtype && a->rank == b->rank &&
+           a->whole == b->whole && a->frozen == b->frozen && a->producer == b->producer &&
+           a->of == b->of && strcmp(a->name, b->name) == 0;
+}
+
 bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
 {
     if (graph_n_ops(a) != graph_n_ops(b) || graph_n_tensors(a) != graph_n_tensors(b))
@@ -18,9 +36,14 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
                       graph_n_ops(b), graph_n_tensors(b));
     for (OpId id = 0; id < graph_n_ops(a); id++) {
         const Op *x = graph_get_op(a, id), *y = graph_get_op(b, id);
-        if (x->kind != y->kind || strcmp(x->name, y->name) != 0 || !same_operands(x, y))
+        if (x->kind != y->kind || strcmp(x->name, y->name) != 0 || !same_operands(x, y) ||
+            !same_meaning(x, y))
             return refuse(error, "op %s is not op %s", x->name, y->name);
     }
+    for (TensorId t = 0; t < graph_n_tensors(a); t++)
+        if (!same_tensor(graph_tensor(a, t), graph_tensor(b, t)))
+            return refuse(error, "tensor %s is not tensor %s", graph_tensor(a, t)->name,
+                          graph_tensor(b, t)->name);
     return true;
 }
 

@@ -357,8 +357,8 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
         model_build_from(spec, plan->content, plan->n_devices, &canonical, error);
     if (!built || !exec_is_small(built, error) ||
         !exec_same_structure(graph, built, error) ||
-        (program_cuts_batch(plan->program) &&
-         !program_check(plan->program, built, error)))
+        !program_check(plan->program, graph, error) ||
+        !program_check(plan->program, built, error))
         return NULL;
     Plan *copy = plan_new();
     copy->model = g_steal_pointer(&canonical);

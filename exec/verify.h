@@ -43,6 +43,8 @@ void exec_verdict_clear(ExecVerdict *verdict);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecVerdict, exec_verdict_clear)
 
 /* A plan for the shrunk model: the same program and ratios, but no splits, so that replays round
- * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. */
+ * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. The program
+ * is checked against its rules at both sizes, and the graphs differ in extents only
+ * (exec_same_structure); else KILTER_ERROR_INPUT. */
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error);

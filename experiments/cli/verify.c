@@ -100,9 +100,10 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
 {
     const Plan *plan = own->source.plan;
     return json_pack(
-        "{s:s, s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, s:s?, s:i, "
-        "s:b, s:s?, s:s?, s:i, s:i, s:i, s:i, s:I, s:s}",
-        "model", plan->model, "shrunk_model", small, "shapes", shapes, "cluster",
+        "{s:s, s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, "
+        "s:s?, s:i, s:b, s:s?, s:s?, s:i, s:i, s:i, s:i, s:I, s:s}",
+        "model", plan->model, "shrunk_model", small, "shapes", shapes, "instructions",
+        (int)plan->program->n, "ops", (int)graph_n_ops(own->source.graph), "cluster",
         plan->cluster, "planner", plan->planner, "granularity",
         granularity_name(plan->granularity), "backend", backend_name(own), "dtype",
         own->numbers, "devices", (int)plan->n_devices, "tensors", (int)verdict->n_tensors,
