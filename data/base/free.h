@@ -2,6 +2,7 @@
 #pragma once
 
 #include <glib.h>
+#include <string.h>
 
 static inline void free_blocks(void *const *block, gsize n)
 {
@@ -13,3 +14,11 @@ static inline void free_blocks(void *const *block, gsize n)
 #define free_each(...)                        \
     free_blocks((void *const[]){__VA_ARGS__}, \
                 sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+
+/* For g_array_set_clear_func: frees the block to which an element's first member points. */
+static inline void free_first(gpointer element)
+{
+    gpointer block;
+    memcpy(&block, element, sizeof block);
+    g_free(block);
+}

@@ -224,6 +224,8 @@ uint32_t machine_type_at(const Machine *machine, uint32_t gpu);
 uint32_t machine_gpus_of(const Machine *machine, uint32_t type);
 /* "h100-sxm", or "2 rtx-a6000 + 2 rtx-3090" where they are unlike. Caller frees. */
 char *machine_types(const Cluster *cluster, const Machine *machine);
+/* The GPUs of each type, "2 v100, 6 p100". Caller frees. */
+char *cluster_kinds_text(const Cluster *cluster);
 /* The first machine of unlike GPUs; NULL: there is none. */
 const Machine *cluster_mixed(const Cluster *cluster);
 /* Keeps the GPUs for which keep[gpu] is set, at least one, counted machine by machine; direct links

@@ -134,6 +134,13 @@ static inline uint32_t group_parts(const DeviceGroup *group)
 {
     return group->n_replicas / group_shards(group);
 }
+static inline bool group_has(const DeviceGroup *group, uint32_t device)
+{
+    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
+        if (group->device[i] == device)
+            return true;
+    return false;
+}
 
 typedef struct {
     uint32_t n;

@@ -18,31 +18,24 @@ static GateValue gate_of(bool sigmoid, double x)
                    : (GateValue){x * s, s * (1 + x * (1 - s))};
 }
 
-/* In: x[*,V], g[*,G], G is 1 or V. */
-void kernel_gate(const KernelCall *call)
+/* In: x[*,V], g[*,G], G is 1 or V; or, for dg, dy[*,V] before them. */
+static void gate_elements(const KernelCall *call, const double *dy)
 {
-    const ExecTensor *x = &call->in[0], *g = &call->in[1];
+    const ExecTensor *x = &call->in[dy ? 1 : 0], *g = x + 1;
     const uint64_t width = x->dim[x->rank - 1], gates = g->dim[g->rank - 1],
                    n = exec_tensor_elements(x);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t at = gates == 1 ? i / width : i;
-        call->out[0].data[i] =
-            x->data[i] * gate_of(call->op->attr.sigmoid, g->data[at]).value;
+        const GateValue gate = gate_of(call->op->attr.sigmoid, g->data[at]);
+        if (dy)
+            call->out[0].data[at] += dy[i] * x->data[i] * gate.slope;
+        else
+            call->out[0].data[i] = x->data[i] * gate.value;
     }
 }
 
-/* In: dy[*,V], x[*,V], g[*,G]. Out: dg. */
-void kernel_gate_dg(const KernelCall *call)
-{
-    const ExecTensor *x = &call->in[1], *g = &call->in[2];
-    const uint64_t width = x->dim[x->rank - 1], gates = g->dim[g->rank - 1],
-                   n = exec_tensor_elements(x);
-    for (uint64_t i = 0; i < n; i++) {
-        const uint64_t at = gates == 1 ? i / width : i;
-        call->out[0].data[at] += call->in[0].data[i] * x->data[i] *
-                                 gate_of(call->op->attr.sigmoid, g->data[at]).slope;
-    }
-}
+KERNEL(gate, gate_elements(call, NULL))
+KERNEL(gate_dg, gate_elements(call, call->in[0].data))
 
 void kernel_multiply(const KernelCall *call)
 {

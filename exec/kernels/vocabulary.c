@@ -40,16 +40,22 @@ void kernel_embedding_dw(const KernelCall *call)
                 dtable->data[row * h + j] += dy->data[i * h + j];
 }
 
-/* loss = - sum of logp[*,label[*]]. In: logp[*,v], label[*]. */
-void kernel_nll_sum(const KernelCall *call)
+/* Adds factor * x[*,label[*]] to the output, to its element for each or all to one. In: x[*,v],
+ * label[*]. */
+static void add_labelled(const KernelCall *call, double factor, bool to_one)
 {
-    const ExecTensor *logp = &call->in[0], *label = &call->in[1];
-    const uint64_t v = logp->dim[logp->rank - 1], n = exec_tensor_elements(label);
+    const ExecTensor *x = &call->in[0], *label = &call->in[1];
+    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
     uint64_t entry;
     for (uint64_t i = 0; i < n; i++)
-        if (find_entry(logp, logp->rank - 1, label->data[i], &entry))
-            call->out[0].data[0] -= logp->data[i * v + entry];
+        if (find_entry(x, x->rank - 1, label->data[i], &entry))
+            call->out[0].data[to_one ? 0 : i] += factor * x->data[i * v + entry];
 }
+
+/* loss = - sum of logp[*,label[*]]. */
+KERNEL(nll_sum, add_labelled(call, -1, true))
+/* t[*] = x[*,label[*]]. */
+KERNEL(label_logit, add_labelled(call, 1, false))
 
 /* dlogp[*,v] = - dloss where v is the label. In: dloss (a scalar), label[*]. */
 void kernel_nll_sum_dx(const KernelCall *call)
@@ -60,17 +66,6 @@ void kernel_nll_sum_dx(const KernelCall *call)
     for (uint64_t i = 0; i < n; i++)
         if (find_entry(dlogp, dlogp->rank - 1, label->data[i], &entry))
             dlogp->data[i * v + entry] = -call->in[0].data[0];
-}
-
-/* t[*] = x[*,label[*]]. In: x[*,v], label[*]. */
-void kernel_label_logit(const KernelCall *call)
-{
-    const ExecTensor *x = &call->in[0], *label = &call->in[1];
-    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
-    uint64_t entry;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(x, x->rank - 1, label->data[i], &entry))
-            call->out[0].data[i] = x->data[i * v + entry];
 }
 
 /* s[*] = sum of exp(x[*,v] - t[*]) over v. In: x[*,v], t[*]. */

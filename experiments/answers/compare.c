@@ -28,19 +28,6 @@ static uint32_t busiest(const SimReport *report)
     return most;
 }
 
-static char *machines_text(const Cluster *cluster)
-{
-    g_autoptr(GString) text = g_string_new("");
-    for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t gpus = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            gpus += machine_gpus_of(&cluster->machine[i], t);
-        g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", gpus,
-                               cluster->type[t].name);
-    }
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 /* The probability that the plan is faster than the first one, both on the same fitted cluster. */
 static json_t *compare_faster_json(const Evaluation *evaluation, const Evaluation *first)
 {
@@ -57,7 +44,7 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
     const Device *slowest = &evaluation->view->device[busiest(report)];
-    g_autofree char *machines = machines_text(evaluation->view->cluster);
+    g_autofree char *machines = cluster_kinds_text(evaluation->view->cluster);
     uint64_t most = 0;
     for (uint32_t j = 0; j < report->n_devices; j++)
         most = MAX(most, report->memory_bytes[j]);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/cluster/change.h"
 #include "experiments/answers/evaluation_report.h"
@@ -27,11 +28,6 @@ typedef struct {
     double time_s;
     GArray *knob; /* Knob */
 } Survey;
-
-static void clear_knob(void *data)
-{
-    g_free(((Knob *)data)->what);
-}
 
 static void add_knob(Survey *s, char *what, double better, bool replanned)
 {
@@ -185,7 +181,7 @@ json_t *sensitivity_json(const Evaluation *evaluation, const Configuration *conf
 {
     g_autoptr(GArray) knobs = g_array_new(FALSE, FALSE, sizeof(Knob));
     Survey s = {evaluation, configuration, evaluation->report->iteration_time_s, knobs};
-    g_array_set_clear_func(knobs, clear_knob);
+    g_array_set_clear_func(knobs, free_first);
     if (!evaluation_check_fits(evaluation, error))
         return NULL;
     list_knobs(&s);

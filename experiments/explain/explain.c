@@ -121,21 +121,13 @@ static double *path_seconds(const SimTimeline *timeline, uint32_t n_groups)
     return seconds;
 }
 
-static bool has_device(const DeviceGroup *group, uint32_t device)
-{
-    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-        if (group->device[i] == device)
-            return true;
-    return false;
-}
-
 /* The group's devices, those of one lane only where `lane` names one. */
 static json_t *devices_of(const Stages *e, const SimTimeline *timeline, uint32_t group,
                           uint32_t lane)
 {
     json_t *list = json_array();
     for (uint32_t j = 0; j < e->view->n_devices; j++)
-        if (has_device(&e->plan->program->group[group], j) &&
+        if (group_has(&e->plan->program->group[group], j) &&
             (lane == ANY || timeline->lane[j] == lane))
             json_array_append_new(list, json_string(e->view->device[j].name));
     return list;

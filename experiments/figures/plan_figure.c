@@ -70,14 +70,6 @@ static void choose_rows(Picture *p)
 
 /* --- layers --- */
 
-static bool is_member(const DeviceGroup *group, uint32_t device)
-{
-    for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-        if (group->device[i] == device)
-            return true;
-    return false;
-}
-
 /* The device's part of its group's work, relative to the largest part in the group. */
 static double part_of(const Picture *p, const DeviceGroup *group, uint32_t device)
 {
@@ -128,7 +120,7 @@ static void add_layers(const Picture *p)
     g_string_append(p->text, "# row\tfirst\tend\tform\tpart\n");
     for (uint32_t r = 0; r < p->n_rows; r++)
         for (uint32_t g = 0; g < n_groups; g++) {
-            if (!is_member(&group[g], p->row[r]))
+            if (!group_has(&group[g], p->row[r]))
                 continue;
             g_autofree LayerForm *form = g_new0(LayerForm, graph_n_layers(p->graph));
             for (uint32_t i = 0; i < program->n; i++) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/models/model.h"
 #include "data/store/store.h"
 
@@ -135,11 +136,6 @@ static Meeting *find_meetings(const Reading *r)
 
 /* --- rows --- */
 
-static void clear_refusal(void *data)
-{
-    g_free(((LeagueRefusal *)data)->reason);
-}
-
 static void clear_row(void *data)
 {
     g_array_unref(((LeagueRow *)data)->refusal);
@@ -152,7 +148,7 @@ static LeagueRow *row_of(GArray *rows, const char *entry)
             return &g_array_index(rows, LeagueRow, i);
     LeagueRow row = {.entry = entry,
                      .refusal = g_array_new(FALSE, FALSE, sizeof(LeagueRefusal))};
-    g_array_set_clear_func(row.refusal, clear_refusal);
+    g_array_set_clear_func(row.refusal, free_first);
     g_array_append_val(rows, row);
     return &g_array_index(rows, LeagueRow, rows->len - 1);
 }

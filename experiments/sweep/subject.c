@@ -1,6 +1,7 @@
 /* Subjects: resolving a spec once, sharing its graph. */
 #include "experiments/sweep/subject.h"
 
+#include "data/base/free.h"
 #include "data/models/model.h"
 #include "data/store/store.h"
 #include "experiments/sweep/question.h"
@@ -35,12 +36,10 @@ void subject_free(Subject *subject)
 {
     if (!subject)
         return;
-    g_free(subject->model);
-    g_free(subject->message);
     store_part_unref(subject->part);
     graph_free(subject->graph);
     g_mutex_clear(&subject->mutex);
-    g_free(subject);
+    free_each(subject->model, subject->message, subject);
 }
 
 /* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */

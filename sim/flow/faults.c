@@ -3,12 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/units.h"
-
-static void clear_fault(gpointer fault)
-{
-    g_free(((SimFault *)fault)->name);
-}
 
 /* --- reading --- */
 
@@ -87,7 +83,7 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
 GArray *sim_faults_new(const SimCase *sim, const Topology *topology, GError **error)
 {
     GArray *faults = g_array_new(false, false, sizeof(SimFault));
-    g_array_set_clear_func(faults, clear_fault);
+    g_array_set_clear_func(faults, free_first);
     if (read_list(sim, topology, true, faults, error) &&
         read_list(sim, topology, false, faults, error))
         return faults;

@@ -138,12 +138,7 @@ static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
 /* Whether the device has the whole tensor as one of the senders. */
 static bool has_own(const SimTransfer *t, const DeviceGroup *from, uint32_t device)
 {
-    if (t->cut.has_parts || t->from != FORM_IDENTITY)
-        return false;
-    for (uint32_t i = 0; i < from->n_replicas * from->n_devices; i++)
-        if (from->device[i] == device)
-            return true;
-    return false;
+    return !t->cut.has_parts && t->from == FORM_IDENTITY && group_has(from, device);
 }
 
 static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,

@@ -702,20 +702,6 @@ void portfolio_free(Portfolio *portfolio)
     g_free(portfolio);
 }
 
-static char *describe(const Cluster *cluster)
-{
-    g_autoptr(GString) text = g_string_new("");
-    for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t gpus = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            gpus += machine_gpus_of(&cluster->machine[i], t);
-        if (gpus > 0)
-            g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", gpus,
-                                   cluster->type[t].name);
-    }
-    return g_string_free(g_steal_pointer(&text), FALSE);
-}
-
 /* Adds the choice of the GPUs in `keep`, which `only` names; both NULL: all of them. Takes
  * `only` over. Adds nothing if the network cannot be built from these machines. */
 static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool *keep,
@@ -729,7 +715,7 @@ static void add_choice(Portfolio *portfolio, const Cluster *cluster, const bool 
     PortfolioChoice *choice = g_new0(PortfolioChoice, 1);
     choice->tries = g_array_new(FALSE, TRUE, sizeof(PortfolioTry));
     choice->only = g_steal_pointer(&owned);
-    choice->machines = describe(part);
+    choice->machines = cluster_kinds_text(part);
     choice->gpus = cluster_gpus(part);
     choice->start_s = INFINITY;
     choice->cluster = g_steal_pointer(&part);

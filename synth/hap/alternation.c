@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
@@ -17,11 +18,6 @@ typedef struct {
 static bool same_program(const Program *a, const Program *b)
 {
     return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
-}
-
-static void considered_clear(gpointer data)
-{
-    g_free(((Considered *)data)->ratio);
 }
 
 static void known_free(gpointer data)
@@ -69,7 +65,7 @@ Known *alternation_know(Alternation *a, const Program *program)
     known->linear =
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
     known->considered = g_array_new(FALSE, FALSE, sizeof(Considered));
-    g_array_set_clear_func(known->considered, considered_clear);
+    g_array_set_clear_func(known->considered, free_first);
     g_ptr_array_add(a->known, known);
     return known;
 }

@@ -98,14 +98,6 @@ void tag_room_free(TagRoom *room)
     free_each(room->bytes, room->least, room->has, room->needs, room);
 }
 
-static bool is_on(const DeviceGroup *group, uint32_t device)
-{
-    bool on = false;
-    for (uint32_t r = 0; r < group->n_replicas * group->n_devices; r++)
-        on = on || group->device[r] == device;
-    return on;
-}
-
 /* A device that makes a gradient and updates with it has it until its first update. */
 static void add_kept(const TagRoom *room, const uint16_t *action)
 {
@@ -121,7 +113,7 @@ static void add_kept(const TagRoom *room, const uint16_t *action)
                           *used =
                               &b->space->group[tag_rows_part(b, g->update, to)->group];
         for (uint32_t r = 0; r < made->n_replicas * made->n_devices; r++)
-            if (is_on(used, made->device[r]))
+            if (group_has(used, made->device[r]))
                 room->needs[made->device[r]] += g->bytes;
     }
 }

@@ -144,12 +144,6 @@ Architecture *config_read(const char *path, json_t *root, const char *like,
     return NULL;
 }
 
-bool config_check_families(GError **error)
-{
-    g_autoptr(Families) families = families_read(error);
-    return families && families_check(families, error);
-}
-
 /* Bytes of keys, values and states that a token adds to a cache. */
 static uint64_t kv_bytes(const Architecture *a)
 {

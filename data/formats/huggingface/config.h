@@ -15,9 +15,6 @@ struct json_t;
 Architecture *config_read(const char *path, struct json_t *root, const char *like,
                           GError **error);
 
-/* Every row of data/families.yaml has facts only, whose expressions can be read. */
-bool config_check_families(GError **error);
-
 /* {"facts": {...}, "unread": "a, b" or null, "kv_bytes_per_token": N, "checkpoint_parameters": N or
  * null}: a model by its file and by the index of a checkpoint beside it. */
 struct json_t *config_facts(const Architecture *architecture, const char *path);

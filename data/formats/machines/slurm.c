@@ -5,14 +5,10 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/text.h"
 
 enum { MOST_COLUMNS = 64, MOST_NODE_GPUS = 1024, NAME_BYTES = 90 };
-
-static void gpus_clear(void *gpus)
-{
-    g_free(((SlurmGpus *)gpus)->type);
-}
 
 static void node_free(void *data)
 {
@@ -114,7 +110,7 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
     node->features = g_strdup(*features == '(' ? "" : features);
     node->gpus = g_array_new(FALSE, FALSE, sizeof(SlurmGpus));
     node->down = is_down(state);
-    g_array_set_clear_func(node->gpus, gpus_clear);
+    g_array_set_clear_func(node->gpus, free_first);
     const bool good = *name && strlen(name) <= NAME_BYTES && read_resources(gres, node) &&
                       slurm->node->len < SLURM_MOST_NODES;
     if (good && node->gpus->len > 0) {
