@@ -10,15 +10,15 @@ static bool same_operands(const Op *a, const Op *b)
            memcmp(a->out, b->out, a->n_out * sizeof *a->out) == 0;
 }
 
-/* What decides which rules an op has, and what it computes; sizes such as the step of a window follow the extents. */
+/* Whether two ops compute the same but for extents. The step of a window and the slots of an expert follow these. */
 static bool same_meaning(const Op *a, const Op *b)
 {
     const OpAttr *x = &a->attr, *y = &b->attr;
     return a->pass == b->pass && a->of == b->of && a->layer == b->layer &&
            x->causal == y->causal && x->alibi == y->alibi && x->sigmoid == y->sigmoid &&
-           x->normalised == y->normalised && x->dropless == y->dropless &&
-           (x->rate > 0) == (y->rate > 0) && (x->window > 0) == (y->window > 0) &&
-           (x->span > 0) == (y->span > 0) && (x->top_groups > 0) == (y->top_groups > 0);
+           x->normalised == y->normalised && (x->rate > 0) == (y->rate > 0) &&
+           (x->window > 0) == (y->window > 0) && (x->span > 0) == (y->span > 0) &&
+           (x->top_groups > 0) == (y->top_groups > 0);
 }
 
 static bool same_tensor(const Tensor *a, const Tensor *b)

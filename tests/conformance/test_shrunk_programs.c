@@ -100,8 +100,7 @@ static void check_changes(GRand *rand, Plan *plan, const Graph *graph, const Gra
 static void check_case(GRand *rand, Tally *tally)
 {
     g_autofree char *model = random_model(rand),
-                    *set = random_strategy(rand, true,
-                                           strstr(model, "experts") != NULL),
+                    *set = random_strategy(rand, true, strstr(model, "experts") != NULL),
                     *what = g_strdup_printf("%s with %s", model, set);
     g_autoptr(GError) error = NULL;
     g_auto(Made) own = make("manual", model, CLUSTER, set, &error);
@@ -141,18 +140,18 @@ static void test_other_meanings_differ(void **state)
 {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Graph) a = model_build("gpt2:layers=1", 1, NULL, &error),
-                     b = model_build("gpt2:layers=1,hidden=48,heads=4,seq=8", 1, NULL,
-                                     &error);
+    g_autoptr(Graph)
+        a = model_build("gpt2:layers=1", 1, NULL, &error),
+        b = model_build("gpt2:layers=1,hidden=48,heads=4,seq=8", 1, NULL, &error);
     assert_no_error(error);
     assert_true(exec_same_structure(a, b, &error));
     assert_no_error(error);
     Op *op = (Op *)(uintptr_t)graph_get_op(b, 1);
     Tensor *tensor = (Tensor *)(uintptr_t)graph_tensor(b, 1);
-    bool *const flag[] = {&op->attr.causal,     &op->attr.alibi,    &op->attr.sigmoid,
-                          &op->attr.normalised, &op->attr.dropless, &tensor->frozen};
-    uint32_t *const number[] = {&op->attr.window, &op->attr.span,  &op->attr.top_groups,
-                                &op->of,          &op->layer,      &op->in[0],
+    bool *const flag[] = {&op->attr.causal, &op->attr.alibi, &op->attr.sigmoid,
+                          &op->attr.normalised, &tensor->frozen};
+    uint32_t *const number[] = {&op->attr.window, &op->attr.span,    &op->attr.top_groups,
+                                &op->of,          &op->layer,        &op->in[0],
                                 &tensor->rank,    &tensor->producer, &tensor->of};
     for (uint32_t i = 0; i < G_N_ELEMENTS(flag); i++) {
         *flag[i] = !*flag[i];
