@@ -41,7 +41,8 @@ KernelFormat kernel_format_of(Numbers numbers, bool tf32)
     static const KernelFormat OF[NUMBERS] = {[NUMBERS_F32] = KERNEL_FP32,
                                              [NUMBERS_F16] = KERNEL_FP16,
                                              [NUMBERS_BF16] = KERNEL_BF16,
-                                             [NUMBERS_F8] = KERNEL_FP8};
+                                             [NUMBERS_F8] = KERNEL_FP8,
+                                             [NUMBERS_F4] = KERNEL_NVFP4};
     return numbers == NUMBERS_F32 && tf32 ? KERNEL_TF32 : OF[numbers];
 }
 
@@ -134,7 +135,8 @@ KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *
     device->peak[KERNEL_FP16] = type->peaks[NUMBERS_F16];
     device->peak[KERNEL_BF16] = type->peaks[NUMBERS_BF16];
     device->peak[KERNEL_FP8] = device->peak[KERNEL_MXFP8] = type->peaks[NUMBERS_F8];
-    device->peak[KERNEL_NVFP4] = type->chip.fp4;
+    device->peak[KERNEL_NVFP4] =
+        type->peaks[NUMBERS_F4] > 0 ? type->peaks[NUMBERS_F4] : type->chip.fp4;
     device_complete(device);
     if (device->chip.memory_share == 0)
         device->chip.memory_share = device->chip.bus >= HBM_BITS

@@ -117,7 +117,8 @@ static void describe(GString *out, const DeviceSheet *sheet, SheetFormat format)
 static const SheetFormat FORMAT_OF[NUMBERS] = {[NUMBERS_F32] = SHEET_FP32,
                                                [NUMBERS_F16] = SHEET_FP16,
                                                [NUMBERS_BF16] = SHEET_BF16,
-                                               [NUMBERS_F8] = SHEET_FP8};
+                                               [NUMBERS_F8] = SHEET_FP8,
+                                               [NUMBERS_F4] = SHEET_FP4};
 
 DeviceType device_sheet_type(const DeviceSheet *sheet)
 {

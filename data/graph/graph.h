@@ -84,10 +84,11 @@ typedef struct {
     X(BF16_PURE, "bf16-pure", BF16, BF16, F16, F16, F16, NONE, F16)                            \
     X(BF16_MOMENTS, "bf16-moments", BF16, BF16, F16, F16, F32, F32, F16)                       \
     X(BF16_FSDP, "bf16-fsdp", BF16, BF16, F16, NONE, F32, F32, F32)                            \
-    X(MXFP8, "mxfp8", BF16, F8, F16, MX8, F32, F32, F32)
+    X(MXFP8, "mxfp8", BF16, F8, F16, MX8, F32, F32, F32)                                       \
+    X(NVFP4, "nvfp4", BF16, F4, F16, F16, F16, F32, F32)
 #define PRECISION_NAMES                                                                        \
     "single, mixed, mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, " \
-    "bf16-moments, bf16-fsdp or mxfp8"
+    "bf16-moments, bf16-fsdp, mxfp8 or nvfp4"
 
 #define PRECISION_ID(id, name, numbers, least, compute, weights, gradients, master, \
                      moments)                                                       \
@@ -100,7 +101,8 @@ typedef enum { PRECISION_TABLE(PRECISION_ID) PRECISIONS } Precision;
     X(F32, "fp32")       \
     X(F16, "fp16")       \
     X(BF16, "bf16")      \
-    X(F8, "fp8")
+    X(F8, "fp8")         \
+    X(F4, "fp4")
 
 #define NUMBERS_ID(id, name) NUMBERS_##id,
 typedef enum { NUMBERS_TABLE(NUMBERS_ID) NUMBERS } Numbers;

@@ -52,7 +52,8 @@ TypeStart type_start(const Sheets *sheets, DeviceType *type)
     static const SheetFormat format[NUMBERS] = {[NUMBERS_F32] = SHEET_FP32,
                                                 [NUMBERS_F16] = SHEET_FP16,
                                                 [NUMBERS_BF16] = SHEET_BF16,
-                                                [NUMBERS_F8] = SHEET_FP8};
+                                                [NUMBERS_F8] = SHEET_FP8,
+                                                [NUMBERS_F4] = SHEET_FP4};
     bool own;
     const DeviceSheet *sheet = sheet_for(sheets, type, &own);
     g_assert(sheet);
@@ -80,7 +81,7 @@ enum { TILE = 128 * 128 };
 static Cost rate_cost(Numbers numbers)
 {
     return numbers == NUMBERS_F32  ? COST_RATE_F32
-           : numbers == NUMBERS_F8 ? COST_RATE_F8
+           : numbers >= NUMBERS_F8 ? COST_RATE_F8
                                    : COST_RATE_HALF;
 }
 

@@ -30,7 +30,7 @@
     X(OVERHEAD, "overhead of an op", "s", 1.0, false)                             \
     X(RATE_F32, "computation in fp32", "FLOP/s", 0.3, false)                      \
     X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3, false)            \
-    X(RATE_F8, "computation in fp8", "FLOP/s", 0.3, false)                        \
+    X(RATE_F8, "computation in fp8 and fp4", "FLOP/s", 0.3, false)                        \
     X(BANDWIDTH, "memory", "B/s", 0.7, false)                                     \
     X(ATTENTION, "memory, for attention", "B/s", 0.7, false)                      \
     X(LOSS, "memory, for the loss", "B/s", 0.7, false)                            \

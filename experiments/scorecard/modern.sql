@@ -99,7 +99,8 @@ trial AS (
         page.tokens_per_s_per_gpu, page.step_s, page.mfu, page.peak_gib, active, deep, wide,
         CASE WHEN early.tp AND page.tp = '' THEN '4096' ELSE page.seq END AS seq, CASE WHEN early.tp AND page.tp = '' THEN early.mbs ELSE page.mbs END AS mbs, family, dims, fit, device, of_machine, nic, nics,
         page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher') OR page.model IN ('GPT-32B', 'GPT-7.1B') AS sequence_parallel,
-        CASE WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
+        CASE WHEN page.precision LIKE 'NVFP4%' THEN 'nvfp4'
+             WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
              WHEN page.precision IN ('fp16', 'fp16/bf16', 'amp') THEN 'mixed'
              -- autocast leaves parameters and gradients in float32 (as `peaks` has them)
              WHEN page.precision = 'bf16 autocast' THEN 'bf16-fsdp'
@@ -165,7 +166,6 @@ said AS (
         CASE
             WHEN model LIKE 'Nemotron V3%' THEN 'the model is not published whole'
             WHEN model LIKE 'DeepSeek%V4%' THEN 'the model''s attention is not known'
-            WHEN precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
             WHEN source_id = 'hexiscale' THEN 'no batch and no plan are published'
             WHEN model = 'Llama4-Scout' THEN 'no plan is published'
             WHEN other LIKE '%Full Offload%' THEN 'states are offloaded to the host'

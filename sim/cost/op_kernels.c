@@ -148,7 +148,12 @@ static KernelLayout layout_of(const Op *op)
                                                              : KERNEL_NN;
 }
 
-/* Tensors turned into 8 bits before a product: the moving operand, row by row and column by
+static bool is_narrow(const Listing *l)
+{
+    return l->format == KERNEL_FP8 || l->format == KERNEL_NVFP4;
+}
+
+/* Tensors turned into 8 or 4 bits before a product: the moving operand, row by row and column by
  * column, once in the forward and once, its gradient, in the backward. */
 static void add_cast(Listing *l, double elements)
 {
@@ -175,7 +180,7 @@ static void list_product(Listing *l)
         }
     const bool grouped = g_str_has_prefix(op_kind_name(l->op->kind), "expert");
     const KernelLayout layout = layout_of(l->op);
-    if (l->format == KERNEL_FP8 && layout != KERNEL_NT)
+    if (is_narrow(l) && layout != KERNEL_NT)
         add_cast(l, batch * m * k);
     OpKernel *one = add_kernel(l,
                                grouped     ? KERNEL_GROUPED
@@ -191,7 +196,7 @@ static void list_product(Listing *l)
     one->kernel.product.out_bytes = dtype_bytes(out->dtype);
     one->kernel.product.library = KERNEL_EXPERTS_TRAINING;
     if (grouped) /* a launch for each expert; in 8 bits two more, of its scales and conversions */
-        one->launches = batch * (l->format == KERNEL_FP8 ? 3 : 1);
+        one->launches = batch * (is_narrow(l) ? 3 : 1);
     if (layout == KERNEL_NT && l->stack->accumulates > 0) {
         const double bytes = operand_bytes(l, l->op->n_in) * l->stack->accumulates;
         add_pass(l, KERNEL_CLASS_MEMORY, bytes * 2 / 3, bytes / 3,

@@ -12,7 +12,7 @@
 #define MODEL "vit:layers=1,hidden=64,heads=4,ffn=128"
 
 static char *hash_with(const char *model, const Cluster *cluster, const char *planner,
-                     const char *option)
+                       const char *option)
 {
     PlannerOptions options;
     GError *error = NULL;
@@ -212,10 +212,12 @@ static const struct {
      "rates: {fp16: 31 TFLOP/s, ", OTHER},
     {"device_types[].rates.bf16", "32 TFLOP/s", "33 TFLOP/s", OTHER},
     {"device_types[].rates.fp8", "60 TFLOP/s", "61 TFLOP/s", OTHER},
+    {"device_types[].rates.fp4", "rates: {", "rates: {fp4: 120 TFLOP/s, ", OTHER},
     {"device_types[].peaks.fp32", "fp32: 15 TFLOP/s", "fp32: 16 TFLOP/s", OTHER},
     {"device_types[].peaks.fp16", "peaks: {", "peaks: {fp16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.bf16", "peaks: {", "peaks: {bf16: 99 TFLOP/s, ", OTHER},
     {"device_types[].peaks.fp8", "peaks: {", "peaks: {fp8: 99 TFLOP/s, ", OTHER},
+    {"device_types[].peaks.fp4", "peaks: {", "peaks: {fp4: 99 TFLOP/s, ", OTHER},
     {"device_types[].kernels.products", MEASURED_OPS, "    kernels: {products: 1.25}\n",
      OTHER},
     {"device_types[].kernels.experts", MEASURED_OPS, "    kernels: {experts: 1.25}\n",
@@ -865,7 +867,8 @@ static void check_axes(const Sandbox *box, const char *section)
     g_auto(GStrv) known = names_in(error);
     for (char **axis = known; *axis; axis++) {
         uint32_t rows = 0;
-        if (strchr(*axis, '.')) /* a key of models, clusters or planners, with rows above */
+        if (strchr(*axis,
+                   '.')) /* a key of models, clusters or planners, with rows above */
             continue;
         for (uint32_t i = 0; i < G_N_ELEMENTS(AXIS); i++)
             rows +=

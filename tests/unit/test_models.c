@@ -406,7 +406,7 @@ static void test_refusals(void **state)
     refused("vit:precision=fp4",
             "model 'vit:precision=fp4': precision: expected single, mixed, "
             "mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, "
-            "bf16-moments, bf16-fsdp or mxfp8, got 'fp4'");
+            "bf16-moments, bf16-fsdp, mxfp8 or nvfp4, got 'fp4'");
     refused("vit:weights=nf4", "weights=nf4: expected train=lora:RANK");
     refused("vit:moments=nf4", "moments: expected fp32");
     refused("vit:weights=none", "expected a master copy");

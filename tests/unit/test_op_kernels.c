@@ -347,11 +347,11 @@ static void test_dispatch(void **state)
     clear(&other);
 }
 
-/* The host launches a grouped product once for each expert, in 8 bits three times: where experts
+/* The host launches a grouped product once for each expert, in 8 and 4 bits three times: where experts
  * have few rows, it takes longer than the product. */
 static void test_launches(void **state)
 {
-    static const char *const PRECISION[] = {"bf16", "fp8"};
+    static const char *const PRECISION[] = {"bf16", "fp8", "nvfp4"};
     (void)state;
     for (uint32_t i = 0; i < G_N_ELEMENTS(PRECISION); i++) {
         g_autoptr(GError) error = NULL;
@@ -371,8 +371,8 @@ static void test_launches(void **state)
             id++;
         OpKernel kernel[OP_KERNELS_MAX];
         const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
-        assert_int_equal(n, 1 + i); /* in 8 bits after a conversion */
-        assert_close(kernel[n - 1].launches, i == 1 ? 3 * 64 : 64, 0);
+        assert_int_equal(n, 1 + (i > 0)); /* in 8 and 4 bits after a conversion */
+        assert_close(kernel[n - 1].launches, i > 0 ? 3 * 64 : 64, 0);
         if (i == 0)
             assert_close(op_kernels_s(pricing, graph, id, part),
                          64 * pricing->stack.launch_s, 1e-9);

@@ -34,6 +34,8 @@
       "parameters in fp16")                                                      \
     X(FP8, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8,     \
       "products in fp8")                                                         \
+    X(FP4, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F4,     \
+      "products in fp4")                                                         \
     X(IMAGES, c->seq == 0, "samples without tokens, in which it counts batches") \
     X(MIXED, !has_one_type(c), "a stage on unlike devices; a mesh has one type")
 
