@@ -15,7 +15,7 @@
 #include "sim/flow/timeline.h"
 
 /* Of a trace with more microbatches than that many spans, those in the middle are folded. */
-enum { MANY_SPANS = 80000 };
+enum { MANY_SPANS = 60000 };
 
 /* The spans of a folded microbatch in a row on a thread of a device. */
 typedef struct {
@@ -52,6 +52,8 @@ typedef struct {
     /* [lane]: the first device of the trace that does its work, n_devices: none; and how many do */
     uint32_t *first, *alike;
     uint32_t *n_shown; /* [lane]: devices of the trace */
+    /* [lane]: what key_of names -> span + 1 that made it last */
+    GPtrArray *maker;
 } Trace;
 
 /* Appends one event and takes ownership of it. */
@@ -269,43 +271,19 @@ static void add_memory(const Trace *trace, uint32_t device)
 
 /* --- arrows --- */
 
-typedef struct {
-    const Trace *trace;
-    /* tensor, group and microbatch on a lane -> span + 1 that made it last */
-    GHashTable *maker;
-} Arrows;
-
-typedef struct {
-    uint64_t value, lane;
-} ArrowKey;
-
-static guint hash_key(gconstpointer key)
-{
-    const ArrowKey *k = key;
-    const uint64_t mixed = (k->value ^ k->lane << 7) * UINT64_C(0x9e3779b97f4a7c15);
-    return (guint)(mixed >> 32);
-}
-
-static gboolean equal_keys(gconstpointer a, gconstpointer b)
-{
-    const ArrowKey *x = a, *y = b;
-    return x->value == y->value && x->lane == y->lane;
-}
-
-static void note_arrow(const Arrows *arrows, uint32_t from, uint32_t from_device,
+static void note_arrow(const Trace *trace, uint32_t from, uint32_t from_device,
                        uint32_t to, uint32_t to_device)
 {
-    const SimSpan *spans = arrows->trace->timeline->span;
-    if (is_folded(arrows->trace, spans[from].instr) ||
-        is_folded(arrows->trace, spans[to].instr))
+    const SimSpan *spans = trace->timeline->span;
+    if (is_folded(trace, spans[from].instr) || is_folded(trace, spans[to].instr))
         return;
     const Arrow arrow = {{from, to}, {from_device, to_device}};
-    const uint64_t id = arrows->trace->arrow->len + 1;
-    g_array_append_val(arrows->trace->arrow, arrow);
-    for (uint32_t i = 0; arrows->trace->perfetto && i < 2; i++) {
-        const double start_s = arrows->trace->timeline->span[arrow.span[i]].start_s;
+    const uint64_t id = trace->arrow->len + 1;
+    g_array_append_val(trace->arrow, arrow);
+    for (uint32_t i = 0; trace->perfetto && i < 2; i++) {
+        const double start_s = trace->timeline->span[arrow.span[i]].start_s;
         const ArrowEnd end = {start_s, arrow.span[i], arrow.device[i], i, id};
-        g_array_append_val(arrows->trace->end, end);
+        g_array_append_val(trace->end, end);
     }
 }
 
@@ -341,48 +319,49 @@ static void add_arrows(const Trace *trace)
     }
 }
 
-static ArrowKey key_of(TensorId tensor, uint16_t group, uint16_t microbatch,
-                       uint32_t lane)
+/* Times an odd number and turned, which keeps keys apart and mixes the low bits, GLib's hash. */
+static gint64 key_of(TensorId tensor, uint16_t group, uint16_t microbatch)
 {
-    return (ArrowKey){(uint64_t)tensor << 32 | (uint32_t)group << 16 | microbatch, lane};
+    const uint64_t key = (uint64_t)tensor << 32 | (uint32_t)group << 16 | microbatch,
+                   mixed = key * UINT64_C(0x9e3779b97f4a7c15);
+    return (gint64)(mixed >> 32 | mixed << 32);
 }
 
-static void note_maker(Arrows *arrows, ArrowKey key, uint32_t span)
+static void note_maker(GHashTable *maker, gint64 key, uint32_t span)
 {
-    ArrowKey *own = g_memdup2(&key, sizeof key);
-    g_hash_table_replace(arrows->maker, own, GUINT_TO_POINTER(span + 1));
+    g_hash_table_replace(maker, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(span + 1));
 }
 
 /* Arrows to a span's reads on all devices of a lane, and what it makes there. */
-static void visit_lane(Arrows *arrows, uint32_t span, uint32_t lane)
+static void visit_lane(const Trace *trace, uint32_t span, uint32_t lane)
 {
-    const SimTimeline *timeline = arrows->trace->timeline;
-    const Graph *graph = arrows->trace->graph;
+    const SimTimeline *timeline = trace->timeline;
+    const Graph *graph = trace->graph;
     const SimSpan *s = &timeline->span[span];
-    const Instr *instr = &arrows->trace->program->instr[s->instr];
+    const Instr *instr = &trace->program->instr[s->instr];
+    GHashTable *maker = g_ptr_array_index(trace->maker, lane);
     Operand use[OP_MAX_IN], make[OP_MAX_OUT];
     const uint32_t n_uses = instr_uses(instr, graph, use),
                    n_makes = instr_makes(instr, graph, make);
     for (uint32_t i = 0; i < n_uses; i++) {
-        const ArrowKey key = key_of(use[i].tensor, instr->group, instr->microbatch, lane);
-        const uint32_t made = GPOINTER_TO_UINT(g_hash_table_lookup(arrows->maker, &key));
+        const gint64 key = key_of(use[i].tensor, instr->group, instr->microbatch);
+        const uint32_t made = GPOINTER_TO_UINT(g_hash_table_lookup(maker, &key));
         const SimSpan *from = made ? &timeline->span[made - 1] : NULL;
         if (!from || from->stream == s->stream || from->start_s == from->end_s ||
             from->end_s > s->start_s)
             continue;
-        for (uint32_t j = arrows->trace->first[lane]; j < timeline->n_devices; j++)
-            if (timeline->lane[j] == lane && arrows->trace->shown[j])
-                note_arrow(arrows, made - 1, j, span, j);
+        for (uint32_t j = trace->first[lane]; j < timeline->n_devices; j++)
+            if (timeline->lane[j] == lane && trace->shown[j])
+                note_arrow(trace, made - 1, j, span, j);
     }
     const bool transfer = instr->kind == INSTR_TRANSFER;
     for (uint32_t i = 0; i < n_makes; i++)
-        note_maker(arrows,
+        note_maker(maker,
                    key_of(make[i].tensor, transfer ? instr->to_group : instr->group,
-                          instr->microbatch, lane),
+                          instr->microbatch),
                    span);
     if (instr->across)
-        note_maker(arrows, key_of(instr->tensor, instr->group, instr->microbatch, lane),
-                   span);
+        note_maker(maker, key_of(instr->tensor, instr->group, instr->microbatch), span);
 }
 
 /* The first device of a group that has one of the span's lanes, and is in the trace; n_devices if none
@@ -403,25 +382,25 @@ static uint32_t device_in(const Trace *trace, const SimSpan *span,
 }
 
 /* Of a transfer, from a device that sends to one that receives. */
-static void add_message(Arrows *arrows, uint32_t span)
+static void add_message(const Trace *trace, uint32_t span)
 {
-    const Program *program = arrows->trace->program;
-    const SimSpan *s = &arrows->trace->timeline->span[span];
+    const Program *program = trace->program;
+    const SimSpan *s = &trace->timeline->span[span];
     const Instr *instr = &program->instr[s->instr];
     if (MAX(instr->group, instr->to_group) >= program->n_groups)
         return;
-    const uint32_t from = device_in(arrows->trace, s, &program->group[instr->group]),
-                   to = device_in(arrows->trace, s, &program->group[instr->to_group]);
-    if (from != to && MAX(from, to) < arrows->trace->timeline->n_devices)
-        note_arrow(arrows, span, from, span, to);
+    const uint32_t from = device_in(trace, s, &program->group[instr->group]),
+                   to = device_in(trace, s, &program->group[instr->to_group]);
+    if (from != to && MAX(from, to) < trace->timeline->n_devices)
+        note_arrow(trace, span, from, span, to);
 }
 
-static void find_arrows(const Trace *trace)
+static void find_arrows(Trace *trace)
 {
-    Arrows arrows = {
-        .trace = trace,
-        .maker = g_hash_table_new_full(hash_key, equal_keys, g_free, NULL),
-    };
+    trace->maker = g_ptr_array_new_with_free_func((GDestroyNotify)g_hash_table_unref);
+    for (uint32_t i = 0; i < trace->timeline->n_lanes; i++)
+        g_ptr_array_add(trace->maker,
+                        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL));
     for (uint32_t i = 0; i < trace->timeline->n_spans; i++) {
         const SimSpan *span = &trace->timeline->span[i];
         if (span->launch || span->start_s == span->end_s)
@@ -429,11 +408,11 @@ static void find_arrows(const Trace *trace)
         uint32_t n;
         const uint32_t *lane = sim_span_lanes(trace->timeline, span, &n);
         for (uint32_t k = 0; k < n; k++)
-            visit_lane(&arrows, i, lane[k]);
+            visit_lane(trace, i, lane[k]);
         if (trace->program->instr[span->instr].kind == INSTR_TRANSFER)
-            add_message(&arrows, i);
+            add_message(trace, i);
     }
-    g_hash_table_unref(arrows.maker);
+    g_ptr_array_unref(trace->maker);
     g_array_sort(trace->end, compare_ends);
 }
 

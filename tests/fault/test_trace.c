@@ -263,6 +263,8 @@ static void test_folded(void **state)
              "--trace t.json");
     assert_true(count_spans(box, "t.json", &some) > 80000);
     assert_in_range(some, 1000, 20000);
+    g_autofree char *text = sandbox_read(box, "t.json");
+    assert_in_range(strlen(text), 1000000, 20000000);
 }
 
 /* The path's spans follow one another without a gap from 0 to the end; links are listed. */
