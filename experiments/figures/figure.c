@@ -158,7 +158,7 @@ static char *query_data(const char *name, Store *store, GError **error)
     if (table.rows == 0) {
         kilter_fail(
             error, KILTER_ERROR_FAILED,
-            "the database holds no results for %s; kilter reproduce %s makes them", name,
+            "the database holds no results for what %s asks now; kilter reproduce %s makes them", name,
             name);
         return NULL;
     }

@@ -104,10 +104,11 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     g_ptr_array_add(frame->row, row);
 }
 
-/* Members of an answer's pace (experiments/sweep/result.c), with all digits. */
-#define PACE_OF(name)                                                        \
-    ", CASE WHEN json_valid(detail) AND json_extract(detail, '$.pace." #name \
-    "') NOTNULL THEN printf('%!.17g', json_extract(detail, '$.pace." #name   \
+/* Members of an answer's pace (experiments/sweep/result.c), with all digits, where the plan fits. */
+#define PACE_OF(name)                                                            \
+    ", CASE WHEN status = 'ok' AND json_valid(detail) AND json_extract(detail, " \
+    "'$.pace." #name                                                             \
+    "') NOTNULL THEN printf('%!.17g', json_extract(detail, '$.pace." #name       \
     "')) END AS " #name
 #define FRAME_PACE \
     PACE_OF(samples_per_s) PACE_OF(tokens_per_s) PACE_OF(mfu) PACE_OF(dollars_per_million)

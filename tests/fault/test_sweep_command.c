@@ -371,6 +371,19 @@ static const char OWN_CLUSTER[] =
     "  grouped_all_gather: {latency: 1 us, bandwidth: 1 GB/s}\n"
     "  grouped_reduce_scatter: {latency: 1 us, bandwidth: 1 GB/s}\n  source: none\n";
 
+/* A plan that does not fit has no pace, as it has no time. */
+static void test_no_pace_without_a_plan(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml",
+                  "name: t\ngrid:\n  model: ['gpt2:layers=2,batch=4096']\n"
+                  "  cluster: [hap-8]\n  planner: [dp-ev]\n");
+    program_runs(box, "sweep x.yaml --db r.db -q");
+    g_auto(Ran) table = program_run_good(box, "table r.db --csv --value tokens_per_s");
+    assert_non_null(strstr(table.out, ",oom\n"));
+}
+
 /* A spreadsheet would run a cluster's name as a formula; numbers stay numbers. */
 static void test_formulas(void **state)
 {
@@ -516,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_own_scheduler),
         cmocka_unit_test(test_beside_the_file),
         cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_no_pace_without_a_plan),
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_changed_files),
         cmocka_unit_test(test_single_results),
