@@ -15,14 +15,16 @@ enum { WIDEST = 100, PLAIN = 80 };
 /* "  -p, --planner=NAME", the explanation behind it, or below where the name is long. */
 static void help_option(const json_t *option, uint32_t width)
 {
-    enum { COLUMN = 28 };
+    enum { ROOM = 64 };
+    const int column = width < ROOM ? 6 : 28;
     g_autofree char *name = render("  [-{letter}, ]--{name}[\\={argument}]", option);
     g_autofree char *text =
-        g_strdup_printf("%*s%s", COLUMN, "", json_word(option, "help"));
-    g_autofree char *folded = screen_paragraph(text, width, COLUMN, G_MAXUINT32);
-    if (g_utf8_strlen(name, -1) + 2 <= COLUMN)
-        printf("%s%*s%s\n", name, COLUMN - (int)g_utf8_strlen(name, -1), "",
-               folded + COLUMN);
+        g_strdup_printf("%*s%s", column, "", json_word(option, "help"));
+    g_autofree char *folded =
+        screen_paragraph(text, width, (uint32_t)column, G_MAXUINT32);
+    if (g_utf8_strlen(name, -1) + 2 <= column)
+        printf("%s%*s%s\n", name, column - (int)g_utf8_strlen(name, -1), "",
+               folded + column);
     else
         printf("%s\n%s\n", name, folded);
 }
@@ -35,8 +37,9 @@ void help_print(const CommandSyntax *syntax, const GOptionEntry *common)
     json_auto_t *about = command_about(syntax, common, &n_own);
     g_autofree char *summary = screen_refill(json_word(about, "summary"), width);
     json_t *option;
-    printf("Usage:\n  kilter %s [OPTION\u2026]%s%s\n\n%s\nOptions:\n", syntax->name,
-           *syntax->arguments ? " " : "", syntax->arguments, summary);
+    screen_print(stdout, "Usage:\n  kilter %s [OPTION\u2026]%s%s\n\n", syntax->name,
+                 *syntax->arguments ? " " : "", syntax->arguments);
+    printf("%s\nOptions:\n", summary);
     json_array_foreach (json_object_get(about, "options"), i, option) {
         fputs(i == n_own ? "\nOptions of all commands:\n" : "", stdout);
         help_option(option, width);
@@ -50,20 +53,22 @@ void help_print(const CommandSyntax *syntax, const GOptionEntry *common)
 
 void help_all(const Command *list, uint32_t n)
 {
-    puts("Usage:\n  kilter COMMAND [OPTION\u2026] [ARGUMENT\u2026]\n\nCommands:");
 #define COMMAND_GROUP_TITLE(group, title) title,
     static const char *const TITLE[] = {COMMAND_GROUPS(COMMAND_GROUP_TITLE)};
+    json_t *groups = json_array();
     for (CommandGroup group = 0; group < G_N_ELEMENTS(TITLE); group++) {
-        printf("%s%s\n", group ? "\n" : "", TITLE[group]);
+        json_t *commands = json_array();
         for (uint32_t i = 0; i < n; i++)
             if (list[i].group == group)
-                printf("  %-12s%s\n", list[i].name, list[i].help);
+                json_array_append_new(
+                    commands,
+                    json_pack("{s:s, s:s}", "name", list[i].name, "help", list[i].help));
+        json_array_append_new(
+            groups, json_pack("{s:s, s:o}", "title", TITLE[group], "commands", commands));
     }
-    puts("\nOptions:\n"
-         "  --help      this text; kilter help COMMAND explains a command, with an "
-         "example;\n"
-         "              kilter help --write DIR writes manual pages and completions\n"
-         "  --version   the version");
+    json_auto_t *help = json_pack("{s:o}", "groups", groups);
+    g_autofree char *text = render(ANSWER_HELP, help);
+    screen_put(text, stdout);
 }
 
 void help_greet(const Command *list, uint32_t n)
@@ -72,5 +77,5 @@ void help_greet(const Command *list, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         json_object_set_new(help, list[i].name, json_string(list[i].help));
     g_autofree char *text = render(ANSWER_GREETING, help);
-    fputs(text, stdout);
+    screen_put(text, stdout);
 }

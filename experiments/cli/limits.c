@@ -15,6 +15,7 @@
 
 #include "data/base/error.h"
 #include "data/base/units.h"
+#include "experiments/cli/screen.h"
 
 enum { SAY_AFTER_S = 60, LOOK_EVERY_S = 1 };
 static const double SAY_BYTES = 0x1p31, LEAST_BYTES = 0x1p26;
@@ -92,7 +93,7 @@ void limits_note(const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     if (!program) {
-        fprintf(stderr, "kilter: %s\n", text);
+        screen_print(stderr, "kilter: %s\n", text);
         return;
     }
     json_auto_t *object = json_pack("{s:{s:s, s:i}, s:s}", "format", "name", program,

@@ -1,7 +1,6 @@
 /* kilter planners. */
-#include <stdio.h>
-
 #include "experiments/cli/command.h"
+#include "experiments/cli/screen.h"
 
 bool cmd_planners(int argc, char **argv, GError **error)
 {
@@ -19,6 +18,6 @@ bool cmd_planners(int argc, char **argv, GError **error)
                    NULL);
     g_autofree char *help = planner_options_help();
     if (!options.json && !options.quiet)
-        printf("\n%s\n", help);
+        screen_print(stdout, "\n%s\n", help);
     return true;
 }

@@ -384,12 +384,14 @@ static void reproduce_report(const Experiment *experiment,
                   (int)count.by_ratio, "claims", claims_json(reproduction->claims)));
     if (options->json || options->quiet)
         return;
-    printf("%s: %s\n", experiment_name(experiment), experiment_description(experiment));
+    screen_print(stdout, "%s: %s\n", experiment_name(experiment),
+                 experiment_description(experiment));
     print_claims(reproduction->claims);
     g_autofree char *held = claims_count_text(&count);
-    printf("\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n", held,
-           p->total, p->done, reproduction->database, reproduction->png,
-           reproduction->svg);
+    screen_print(stdout,
+                 "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n",
+                 held, p->total, p->done, reproduction->database, reproduction->png,
+                 reproduction->svg);
 }
 
 /* The experiment's changes by the command line. */

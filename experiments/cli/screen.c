@@ -72,11 +72,22 @@ static uint32_t screen_indent(const char *line)
     return (uint32_t)strspn(line, " ");
 }
 
+/* The bytes of a word: where it is longer than a line, up to its last comma or bar in that. */
+static gsize screen_part(const char *word, gsize n, uint32_t room)
+{
+    gsize part = n;
+    for (gsize i = 0; n > room && i < room; i++)
+        if (word[i] == ',' || word[i] == '|')
+            part = i + 1;
+    return part;
+}
+
 /* Adds a line, folded at blanks; those that go on are indented by `indent`. */
 static void screen_fold(GString *out, const char *line, uint32_t width, uint32_t indent)
 {
     const uint32_t first = screen_indent(line);
-    const bool command = g_str_has_prefix(line + first, "kilter ") && first > 0;
+    const bool command = first > 0 && g_str_has_prefix(line + first, "kilter ") &&
+                         !strstr(line, "[OPTION"); /* one to be run */
     const uint32_t room = width - (command ? 2 : 0);
     uint32_t column = first;
     g_string_append_printf(out, "%*s", (int)first, "");
@@ -85,6 +96,8 @@ static void screen_fold(GString *out, const char *line, uint32_t width, uint32_t
         gsize n = strcspn(at + blanks, " ");
         if (g_str_has_prefix(at + blanks + n, " %")) /* a number keeps its sign */
             n += 1 + strcspn(at + blanks + n + 1, " ");
+        if (!command)
+            n = screen_part(at + blanks, n, room - indent);
         g_autofree char *word = g_strndup(at + blanks, n);
         const uint32_t length = screen_length(word);
         if (column > indent && column > first && column + blanks + length > room) {
@@ -261,6 +274,15 @@ void screen_put(const char *text, FILE *file)
 {
     g_autofree char *shown = screen_text(text, screen_width(file), screen_colors(file));
     fputs(shown, file);
+}
+
+void screen_print(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    screen_put(text, file);
 }
 
 char *screen_paragraph(const char *text, uint32_t width, uint32_t indent, uint32_t most)

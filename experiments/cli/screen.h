@@ -22,11 +22,12 @@ uint32_t screen_width(FILE *file);
 /* Text in lines of at most `width` columns (0: as it is). Lines are folded at blanks and go on
  * indented. Lines below one another whose columns have gutters are a table: the columns that do not
  * fit go below the first ones. A line that begins with "  kilter " is a command and is continued by a
- * backslash. A word is never broken. Caller frees. */
+ * backslash. A word is broken only behind a comma or bar, and only if it is longer than a line. Caller frees. */
 char *screen_text(const char *text, uint32_t width, bool color);
 
 /* Prints a text as the file shows it. */
 void screen_put(const char *text, FILE *file);
+void screen_print(FILE *file, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* The first `most` lines of a text in lines of `width` columns, all but the first indented by `indent`;
  * "..." stands for the rest. Caller frees. */

@@ -33,6 +33,31 @@ static void test_usage(void **state)
     program_refuses(box, "sweep x.yaml -j1x", 2, "1x");
 }
 
+/* On a terminal no line is wider than it, whatever prints it. */
+static void test_narrow_terminal(void **state)
+{
+    (void)state;
+    static const char *const LINES[] = {"", "help --all", "simulate --help", "planners",
+                                        "plan vgg19 hap-8 -p hap", "models", "doctor"};
+    test_needs("script");
+    test_needs("stty");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LINES); i++) {
+        g_autofree char *line =
+            g_strdup_printf("stty cols 72; %s %s", g_getenv("KILTER_BIN"), LINES[i]);
+        g_autoptr(GSubprocess) script = g_subprocess_new(
+            G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE, NULL,
+            "script", "-qec", line, "/dev/null", NULL);
+        char *out = NULL;
+        assert_true(g_subprocess_communicate_utf8(script, "", NULL, &out, NULL, NULL));
+        assert_non_null(strchr(out, '\n'));
+        g_auto(GStrv) row = g_strsplit(out, "\r\n", -1);
+        for (char **at = row; *at; at++)
+            if (g_utf8_strlen(*at, -1) > 72)
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s: wider than 72: %s", LINES[i], *at);
+        g_free(out);
+    }
+}
+
 /* Values may follow their letters at once, and letters one another. */
 static void test_joined_options(void **state)
 {
@@ -521,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_one_device),
         cmocka_unit_test(test_zero_rates),
+        cmocka_unit_test(test_narrow_terminal),
         cmocka_unit_test(test_small_dims),
         cmocka_unit_test(test_empty_words),
         cmocka_unit_test(test_kernel),

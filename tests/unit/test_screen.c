@@ -54,6 +54,19 @@ static void test_commands(void **state)
     assert_non_null(strstr(narrow, "lab.yaml \\\n"));
 }
 
+/* A specification that is longer than a line is broken behind commas; usage is no command to copy. */
+static void test_long_words(void **state)
+{
+    (void)state;
+    static const char SPEC[] =
+        "vgg19:batch=64,global_batch=1024,image=32,width=64,pool=7 on hap-16\n"
+        "  kilter plan [OPTION] MODEL CLUSTER | PLAN.json --cluster CLUSTER\n";
+    check_fits(SPEC, 40);
+    g_autofree char *narrow = screen_text(SPEC, 40, false);
+    assert_non_null(strstr(narrow, "global_batch=1024,\n    image=32"));
+    assert_null(strchr(narrow, '\\'));
+}
+
 static void test_colors(void **state)
 {
     (void)state;
@@ -84,7 +97,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_widths), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_commands), cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_commands), cmocka_unit_test(test_long_words),
+        cmocka_unit_test(test_colors),
         cmocka_unit_test(test_terms)};
     return cmocka_run_group_tests_name("screen", tests, NULL, NULL);
 }
