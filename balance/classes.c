@@ -43,9 +43,5 @@ BalanceClasses *balance_classes(const ClusterView *view)
     return classes;
 }
 
-void balance_classes_free(BalanceClasses *classes)
-{
-    if (classes == NULL)
-        return;
-    free_each(classes->of_device, classes->device, classes->count, classes);
-}
+FREE_DEFINE(balance_classes_free, BalanceClasses, classes,
+            free_each(classes->of_device, classes->device, classes->count));

@@ -103,15 +103,10 @@ static bool master_open(Master *m, const BalanceRows *rows, const double *start,
     return true;
 }
 
-static void master_close(Master *m)
-{
-    lp_free(m->lp);
-    free_each(m->theta, m->z, m->sum, m->base, m->value);
-    g_array_unref(m->points);
-    g_array_unref(m->cut);
-    g_array_unref(m->limit);
-    free_each(m->unit, m->index, m->coefficient);
-}
+static CLEAR_DEFINE(master_close, Master, m, lp_free(m->lp),
+                    free_each(m->theta, m->z, m->sum, m->base, m->value),
+                    unref_arrays(m->points, m->cut, m->limit),
+                    free_each(m->unit, m->index, m->coefficient));
 
 /* --- a round --- */
 

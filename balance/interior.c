@@ -105,10 +105,8 @@ static Interior *interior_new(const BalanceRows *rows)
     return ip;
 }
 
-static void interior_free(Interior *ip)
-{
-    free_each(ip->merged, ip->top, ip->total, ip->a, ip->x, ip);
-}
+static FREE_DEFINE(interior_free, Interior, ip,
+                   free_each(ip->merged, ip->top, ip->total, ip->a, ip->x));
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Interior, interior_free)
 
 /* g = sum_p v_p y_p */

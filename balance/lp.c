@@ -16,6 +16,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 typedef struct {
     double lower, upper, cost;
@@ -123,10 +124,7 @@ void lp_free(Lp *lp)
         glp_delete_prob(lp->problem);
         glp_free_env();
     }
-    g_array_unref(lp->column);
-    g_array_unref(lp->row);
-    g_array_unref(lp->index);
-    g_array_unref(lp->value);
+    unref_arrays(lp->column, lp->row, lp->index, lp->value);
     g_free(lp);
 }
 

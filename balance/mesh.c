@@ -10,6 +10,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 struct Mesh {
     uint32_t n;
@@ -32,13 +33,7 @@ Mesh *mesh_new(uint32_t n_vertices)
     return mesh;
 }
 
-void mesh_free(Mesh *mesh)
-{
-    if (!mesh)
-        return;
-    g_hash_table_unref(mesh->edges);
-    g_free(mesh);
-}
+FREE_DEFINE(mesh_free, Mesh, mesh, g_hash_table_unref(mesh->edges));
 
 static void add_half(Mesh *mesh, uint32_t a, uint32_t b, double weight)
 {
@@ -112,13 +107,8 @@ static Layout lay_out(const Mesh *mesh, const double *weight)
     return l;
 }
 
-static void layout_clear(Layout *l)
-{
-    g_array_unref(l->first);
-    g_array_unref(l->neighbour);
-    g_array_unref(l->edge);
-    g_array_unref(l->vertex);
-}
+static CLEAR_DEFINE(layout_clear, Layout, l,
+                    unref_arrays(l->first, l->neighbour, l->edge, l->vertex));
 
 /* METIS draws from rand(), which all threads share, and seeds it by srand(): one call at a time, or
  * the parts would depend on what other threads do. The library's only state, since it is

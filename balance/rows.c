@@ -26,17 +26,10 @@ static BalanceRows *rows_new(uint32_t n_segments, uint32_t n_classes, GArray *sh
     return rows;
 }
 
-void balance_rows_free(BalanceRows *rows)
-{
-    if (rows == NULL)
-        return;
-    free_each(rows->count, rows->idle, rows->start);
-    g_array_unref(rows->entry);
-    g_array_unref(rows->row);
-    g_array_unref(rows->piece);
-    g_array_unref(rows->share);
-    free_each(rows->term_piece, rows->term_share, rows->flat, rows);
-}
+FREE_DEFINE(balance_rows_free, BalanceRows, rows,
+            free_each(rows->count, rows->idle, rows->start),
+            unref_arrays(rows->entry, rows->row, rows->piece, rows->share),
+            free_each(rows->term_piece, rows->term_share, rows->flat));
 
 static void begin_row(BalanceRows *rows, double base)
 {

@@ -44,10 +44,8 @@ static Samples samples_new(const Program *program, uint32_t repeats)
     return s;
 }
 
-static void samples_clear(Samples *s)
-{
-    free_each(s->iteration, s->seconds, s->stage, s->first);
-}
+static CLEAR_DEFINE(samples_clear, Samples, s,
+                    free_each(s->iteration, s->seconds, s->stage, s->first));
 
 /* Times one run from a common start: the seconds of the slowest rank. */
 static bool time_run(ExecBackend *backend, ExecReplay *replay,
@@ -178,7 +176,5 @@ bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
     return good;
 }
 
-void exec_measurement_clear(ExecMeasurement *measurement)
-{
-    g_clear_pointer(&measurement->stage, g_free);
-}
+CLEAR_DEFINE(exec_measurement_clear, ExecMeasurement, measurement,
+             let_go(measurement->stage, g_free));

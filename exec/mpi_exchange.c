@@ -188,10 +188,8 @@ static Blocks blocks_new(const Team *team, const ExecExchange *e, const ExecShar
     return blocks;
 }
 
-static void blocks_clear(Blocks *blocks)
-{
-    free_each(blocks->block, blocks->count, blocks->begin);
-}
+static CLEAR_DEFINE(blocks_clear, Blocks, blocks,
+                    free_each(blocks->block, blocks->count, blocks->begin));
 
 /* Copies all blocks between `shard` and the buffer. */
 static void blocks_copy(const Mpi *mpi, const Team *team, const Blocks *blocks,

@@ -215,11 +215,7 @@ static ExecShard *cut(ExecBackend *backend, const uint32_t dim[2], int along,
     return shard;
 }
 
-static void case_clear(void *data)
-{
-    Case *c = data;
-    free_each(c->from, c->to);
-}
+static CLEAR_DEFINE(case_clear, Case, c, free_each(c->from, c->to));
 
 static void release_cases(ExecBackend *backend, GArray *cases)
 {
@@ -324,7 +320,7 @@ bool exec_profile_collectives(ExecBackend *backend, const ExecProfile *profile,
                               GArray *list, GError **error)
 {
     GArray *cases = g_array_new(FALSE, FALSE, sizeof(Case));
-    g_array_set_clear_func(cases, case_clear);
+    g_array_set_clear_func(cases, (GDestroyNotify)case_clear);
     bool good = make_cases(backend, bytes, share, n_shares, cases) ||
                 kilter_fail(error, KILTER_ERROR_FAILED,
                             "no memory for collectives of %.0f bytes", bytes);

@@ -1,6 +1,7 @@
 /* Comparing a replay's tensors with the reference's. */
 #include "exec/verify.h"
 
+#include "data/base/free.h"
 #include "data/models/model.h"
 #include "exec/shrink.h"
 
@@ -323,12 +324,8 @@ double exec_tolerance(const ExecBackend *backend)
                                                      : EXEC_TOLERANCE;
 }
 
-void exec_verdict_clear(ExecVerdict *verdict)
-{
-    g_clear_pointer(&verdict->where, g_free);
-    g_clear_pointer(&verdict->wrong_tensor, g_free);
-    g_clear_pointer(&verdict->wrong_instr, g_free);
-}
+CLEAR_DEFINE(exec_verdict_clear, ExecVerdict, verdict, let_go(verdict->where, g_free),
+             let_go(verdict->wrong_tensor, g_free), let_go(verdict->wrong_instr, g_free));
 
 /* The number of replicas that each have whole samples of a microbatch and hand them on to
  * shards. */

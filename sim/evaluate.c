@@ -49,8 +49,7 @@ static double peak_of(const SimCase *sim, const SimReport *report,
 static void report_group_memory(const SimCase *sim, SimReport *report)
 {
     const SimTimeline *timeline = report->timeline;
-    g_autoptr(PlanBuffers) buffers =
-        timeline->memory ? NULL : sim_held_buffers(sim);
+    g_autoptr(PlanBuffers) buffers = timeline->memory ? NULL : sim_held_buffers(sim);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
@@ -209,16 +208,13 @@ static void report_times(const Program *program, SimReport *report)
     }
 }
 
-void sim_prepared_clear(SimPrepared *prepared)
-{
-    g_clear_pointer(&prepared->layers, sim_layer_times_free);
-    g_clear_pointer(&prepared->share, g_free);
-    g_clear_pointer(&prepared->linear, sim_linear_free);
-    g_clear_pointer(&prepared->parts, sim_parts_free);
-    g_clear_pointer(&prepared->priced, cluster_view_free);
-    g_clear_pointer(&prepared->loaded, runtime_free);
-    g_clear_pointer(&prepared->measured, cluster_view_free);
-}
+CLEAR_DEFINE(sim_prepared_clear, SimPrepared, prepared,
+             let_go(prepared->layers, sim_layer_times_free),
+             let_go(prepared->share, g_free), let_go(prepared->linear, sim_linear_free),
+             let_go(prepared->parts, sim_parts_free),
+             let_go(prepared->priced, cluster_view_free),
+             let_go(prepared->loaded, runtime_free),
+             let_go(prepared->measured, cluster_view_free));
 
 /* The view on which the ops have the times that the graph and the options say, in `prepared`. */
 static bool prepare_view(SimPrepared *prepared, const Plan *plan, const Graph *graph,
@@ -388,13 +384,8 @@ bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *
     return true;
 }
 
-void sim_report_free(SimReport *report)
-{
-    if (!report)
-        return;
-    free_each(report->busy_s, report->comm_busy_s, report->idle_s, report->hidden_s,
-              report->memory_bytes, report->memory_instr, report->stage,
-              report->worst_instr);
-    sim_timeline_free(report->timeline);
-    g_free(report);
-}
+FREE_DEFINE(sim_report_free, SimReport, report,
+            free_each(report->busy_s, report->comm_busy_s, report->idle_s,
+                      report->hidden_s, report->memory_bytes, report->memory_instr,
+                      report->stage, report->worst_instr),
+            sim_timeline_free(report->timeline));

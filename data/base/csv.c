@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/number_gap.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
@@ -12,16 +13,8 @@
 /* More than any table that people pass around. */
 enum { MOST_BYTES = 1 << 28 };
 
-void csv_free(Csv *csv)
-{
-    if (!csv)
-        return;
-    g_free(csv->file);
-    g_strfreev(csv->column);
-    g_strfreev(csv->cell);
-    g_free(csv->text);
-    g_free(csv);
-}
+FREE_DEFINE(csv_free, Csv, csv, g_free(csv->file), g_strfreev(csv->column),
+            g_strfreev(csv->cell), g_free(csv->text));
 
 bool csv_fail(const Csv *csv, const char *column, GError **error, const char *format, ...)
 {

@@ -181,12 +181,6 @@ bool spec_check_once(const Spec *spec, const char *many, GError **error)
     return true;
 }
 
-void spec_free(Spec *spec)
-{
-    if (!spec)
-        return;
-    for (uint32_t i = 0; i < spec->n; i++) {
-        free_each(spec->key[i], spec->value[i]);
-    }
-    free_each(spec->word, spec->key, spec->value, spec);
-}
+FREE_DEFINE(spec_free, Spec, spec, free_items(spec->key, spec->n),
+            free_items(spec->value, spec->n),
+            free_each(spec->word, spec->key, spec->value));

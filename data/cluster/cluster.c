@@ -15,35 +15,22 @@
 
 /* --- cluster --- */
 
-void device_type_clear(DeviceType *type)
-{
-    free_each(type->name, type->source, type->op);
-    kernel_device_free(type->kernels);
-}
+CLEAR_DEFINE(device_type_clear, DeviceType, type,
+             free_each(type->name, type->source, type->op),
+             kernel_device_free(type->kernels));
 
-void cluster_free(Cluster *cluster)
-{
-    if (!cluster)
-        return;
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        device_type_clear(&cluster->type[i]);
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        g_free(cluster->pieces[kind].piece);
-    curves_clear(&cluster->curves);
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        machine_clear(&cluster->machine[i]);
-    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        free_each(cluster->region_link[i].from, cluster->region_link[i].to,
-                  cluster->region_link[i].source);
-    }
-    free_each(cluster->region_link, cluster->type, cluster->machine, cluster->name,
-              cluster->description, cluster->collective_source);
-    network_spec_free(cluster->network);
-    tuning_free(cluster->tuning);
-    fitted_free(cluster->fitted);
-    peers_memo_free(cluster->rings);
-    g_free(cluster);
-}
+FREE_DEFINE(cluster_free, Cluster, cluster,
+            clear_items(cluster->type, cluster->n_types, device_type_clear),
+            free_column(cluster->pieces, COLLECTIVES_PRICED, piece),
+            curves_clear(&cluster->curves),
+            clear_items(cluster->machine, cluster->n_machines, machine_clear),
+            free_column(cluster->region_link, cluster->n_region_links, from),
+            free_column(cluster->region_link, cluster->n_region_links, to),
+            free_column(cluster->region_link, cluster->n_region_links, source),
+            free_each(cluster->region_link, cluster->type, cluster->machine,
+                      cluster->name, cluster->description, cluster->collective_source),
+            network_spec_free(cluster->network), tuning_free(cluster->tuning),
+            fitted_free(cluster->fitted), peers_memo_free(cluster->rings));
 
 uint32_t cluster_gpus(const Cluster *cluster)
 {
@@ -461,18 +448,11 @@ ClusterView *cluster_view(const Cluster *cluster, Granularity granularity)
     return view;
 }
 
-void cluster_view_free(ClusterView *view)
-{
-    if (!view)
-        return;
-    for (uint32_t i = 0; i < view->n_devices; i++)
-        g_free((char *)view->device[i].name);
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
-        g_free(view->pieces[kind].piece);
-    free_each(view->device, view->site, view->between, view->toll, view->cable);
-    cluster_free(view->owned);
-    g_free(view);
-}
+FREE_DEFINE(cluster_view_free, ClusterView, view,
+            free_column(view->device, view->n_devices, name),
+            free_column(view->pieces, COLLECTIVES_PRICED, piece),
+            free_each(view->device, view->site, view->between, view->toll, view->cable),
+            cluster_free(view->owned));
 
 bool cluster_view_has_kernels(const ClusterView *view)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 
 /* A tensor above the largest measured one goes on with the mean slope over this factor of sizes. */
 static const double LAST_SIZES = 8;
@@ -369,13 +370,10 @@ void curve_scale(const CollectiveCurve *from, double bandwidth, double latency,
 
 void curves_clear(CollectiveCurves *curves)
 {
-    for (uint32_t c = 0; c < curves->n; c++) {
-        g_free(curves->curve[c].device);
-        g_free(curves->curve[c].source);
-        g_free(curves->curve[c].point);
-    }
-    for (uint32_t i = 0; i < curves->n_rings; i++)
-        g_free(curves->rings[i].device);
+    free_column(curves->curve, curves->n, device);
+    free_column(curves->curve, curves->n, source);
+    free_column(curves->curve, curves->n, point);
+    free_column(curves->rings, curves->n_rings, device);
     g_clear_pointer(&curves->rings, g_free);
     g_clear_pointer(&curves->curve, g_free);
     curves->n_rings = 0;

@@ -16,14 +16,10 @@ static const char *const TEXT[] = {FITTED_RANGE_TABLE(FITTED_RANGE_TEXT)};
 
 NAMES_FUNCTION(fitted_range_key, FittedRange, FITTED_RANGES, KEY[of])
 
-void fitted_free(Fitted *fitted)
-{
-    if (!fitted)
-        return;
-    for (uint32_t i = 0; i < fitted->n_errors; i++)
-        g_free(fitted->error[i].types);
-    free_each(fitted->error, fitted->fidelity, fitted->planner, fitted->software, fitted);
-}
+FREE_DEFINE(fitted_free, Fitted, fitted,
+            free_column(fitted->error, fitted->n_errors, types),
+            free_each(fitted->error, fitted->fidelity, fitted->planner,
+                      fitted->software));
 
 /* --- outside --- */
 

@@ -158,9 +158,5 @@ KernelDevice *kernel_device_new(const DeviceType *type, GError **error)
     return kernel_device_with(type, &constants);
 }
 
-void kernel_device_free(KernelDevice *device)
-{
-    if (!device)
-        return;
-    free_each(device->name, device->missing, device);
-}
+FREE_DEFINE(kernel_device_free, KernelDevice, device,
+            free_each(device->name, device->missing));

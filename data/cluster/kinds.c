@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 
 static int compare_double(double a, double b)
 {
@@ -78,9 +79,5 @@ bool device_kinds(const ClusterView *view, uint32_t most, DeviceKinds *kinds)
     return true;
 }
 
-void device_kinds_clear(DeviceKinds *kinds)
-{
-    g_clear_pointer(&kinds->of, g_free);
-    g_clear_pointer(&kinds->first, g_free);
-    g_clear_pointer(&kinds->count, g_free);
-}
+CLEAR_DEFINE(device_kinds_clear, DeviceKinds, kinds, let_go(kinds->of, g_free),
+             let_go(kinds->first, g_free), let_go(kinds->count, g_free));

@@ -3,11 +3,9 @@
 #include "data/base/free.h"
 #include "data/cluster/cluster.h"
 
-void machine_clear(Machine *machine)
-{
-    free_each(machine->name, machine->source, machine->peers, machine->part,
-              machine->domain, machine->region);
-}
+CLEAR_DEFINE(machine_clear, Machine, machine,
+             free_each(machine->name, machine->source, machine->peers, machine->part,
+                       machine->domain, machine->region));
 
 void machine_set_parts(Machine *machine, uint32_t n, const MachinePart *part)
 {

@@ -205,17 +205,10 @@ char *network_spec_text(const NetworkSpec *spec)
     return g_string_free(text, FALSE);
 }
 
-void network_spec_free(NetworkSpec *spec)
-{
-    if (!spec)
-        return;
-    for (uint32_t i = 0; i < spec->n_nodes; i++)
-        g_free(spec->node[i]);
-    for (uint32_t i = 0; i < spec->n_links; i++) {
-        free_each(spec->explicit_link[i].from, spec->explicit_link[i].to);
-    }
-    free_each(spec->node, spec->explicit_link, spec->source, spec);
-}
+FREE_DEFINE(network_spec_free, NetworkSpec, spec, free_items(spec->node, spec->n_nodes),
+            free_column(spec->explicit_link, spec->n_links, from),
+            free_column(spec->explicit_link, spec->n_links, to),
+            free_each(spec->node, spec->explicit_link, spec->source));
 
 uint32_t network_groups(const NetworkSpec *spec, uint32_t n_machines)
 {

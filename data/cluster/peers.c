@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 /* Steps of one search, after which the rings found so far count. */
 enum { MOST_STEPS = 20000 };
@@ -214,14 +215,8 @@ PeersMemo *peers_memo_new(void)
     return memo;
 }
 
-void peers_memo_free(PeersMemo *memo)
-{
-    if (!memo)
-        return;
-    g_hash_table_destroy(memo->rings);
-    g_mutex_clear(&memo->lock);
-    g_free(memo);
-}
+FREE_DEFINE(peers_memo_free, PeersMemo, memo, g_hash_table_destroy(memo->rings),
+            g_mutex_clear(&memo->lock));
 
 static bool memo_find(PeersMemo *memo, const char *key, uint32_t *rings)
 {

@@ -7,6 +7,7 @@
 #include "data/base/assert.h"
 #include "data/base/csv.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "data/cluster/network_spec.h"
@@ -28,10 +29,7 @@ typedef struct {
     char *cluster;
 } Ranges;
 
-static void ranges_clear(Ranges *r)
-{
-    g_free(r->cluster);
-}
+static CLEAR_DEFINE(ranges_clear, Ranges, r, g_free(r->cluster));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Ranges, ranges_clear)
 
 static bool read_end(const Csv *csv, const char *column, uint32_t k, double *value,

@@ -72,15 +72,10 @@ Routes *routes_new(const Topology *topology)
     return routes;
 }
 
-void routes_free(Routes *routes)
-{
-    if (!routes)
-        return;
-    for (uint32_t i = 0; i < routes->topology->n_nodes; i++)
-        g_free(routes->distance[i]);
-    free_each(routes->distance, routes->up, routes->depth, routes->queue, routes->local,
-              routes);
-}
+FREE_DEFINE(routes_free, Routes, routes,
+            free_items(routes->distance, routes->topology->n_nodes),
+            free_each(routes->distance, routes->up, routes->depth, routes->queue,
+                      routes->local));
 
 static const uint16_t *distances_to(Routes *routes, uint32_t target)
 {

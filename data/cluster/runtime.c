@@ -82,12 +82,8 @@ char **runtime_names(void)
     return path_list(FOLDER, ".yaml");
 }
 
-void runtime_free(Runtime *runtime)
-{
-    if (!runtime)
-        return;
-    free_each(runtime->name, runtime->description, runtime->source, runtime);
-}
+FREE_DEFINE(runtime_free, Runtime, runtime,
+            free_each(runtime->name, runtime->description, runtime->source));
 
 /* Closes the file. */
 static Runtime *take(Yaml *file, GError **error)

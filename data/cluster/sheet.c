@@ -14,38 +14,22 @@ static const char *const FORMAT_NAME[] = {SHEET_FORMAT_TABLE(SHEET_FORMAT_NAME)}
 
 NAMES_FUNCTION(sheet_format_name, SheetFormat, SHEET_FORMATS, FORMAT_NAME[of])
 
-void device_sheet_clear(DeviceSheet *device)
-{
-    free_each(device->name, device->description, device->source);
-    g_strfreev(device->alias);
-    g_strfreev(device->product);
-    g_strfreev(device->pci);
-    for (uint32_t i = 0; i < SHEET_FORMATS; i++)
-        g_free(device->share_source[i]);
-    for (uint32_t i = 0; i < device->n_peers; i++)
-        g_free(device->peers[i].links);
-    for (uint32_t i = 0; i < device->n_links; i++)
-        g_free(device->link[i].name);
-    g_free(device->bridge);
-    *device = (DeviceSheet){0};
-}
+CLEAR_DEFINE(device_sheet_clear, DeviceSheet, device,
+             free_each(device->name, device->description, device->source),
+             g_strfreev(device->alias), g_strfreev(device->product),
+             g_strfreev(device->pci), free_items(device->share_source, SHEET_FORMATS),
+             free_column(device->peers, device->n_peers, links),
+             free_column(device->link, device->n_links, name), g_free(device->bridge),
+             *device = (DeviceSheet){0});
 
-void sheets_free(Sheets *sheets)
-{
-    if (!sheets)
-        return;
-    for (uint32_t i = 0; i < sheets->n_devices; i++)
-        device_sheet_clear(&sheets->device[i]);
-    for (uint32_t i = 0; i < sheets->n_links; i++) {
-        free_each(sheets->link[i].name, sheets->link[i].source,
-                  sheets->link[i].share_source);
-    }
-    g_free(sheets->device);
-    g_strfreev(sheets->file);
-    yaml_close(sheets->shares);
-    free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row, sheets->pcie.row,
-              sheets);
-}
+FREE_DEFINE(sheets_free, Sheets, sheets,
+            clear_items(sheets->device, sheets->n_devices, device_sheet_clear),
+            free_column(sheets->link, sheets->n_links, name),
+            free_column(sheets->link, sheets->n_links, source),
+            free_column(sheets->link, sheets->n_links, share_source),
+            g_free(sheets->device), g_strfreev(sheets->file), yaml_close(sheets->shares),
+            free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row,
+                      sheets->pcie.row));
 
 bool device_sheet_is_called(const DeviceSheet *device, const char *name)
 {

@@ -501,14 +501,8 @@ Topology *topology_of_view(const ClusterView *view, GError **error)
     return g_steal_pointer(&topology);
 }
 
-void topology_free(Topology *topology)
-{
-    if (!topology)
-        return;
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        g_free(topology->node[i].name);
-    g_free(topology->source);
-    tuning_free(topology->tuning);
-    free_each(topology->node, topology->link, topology->device, topology->machine,
-              topology->order, topology->first_link, topology->out, topology);
-}
+FREE_DEFINE(topology_free, Topology, topology,
+            free_column(topology->node, topology->n_nodes, name),
+            g_free(topology->source), tuning_free(topology->tuning),
+            free_each(topology->node, topology->link, topology->device, topology->machine,
+                      topology->order, topology->first_link, topology->out));

@@ -231,12 +231,7 @@ Tuning *tuning_of_cluster(const Cluster *cluster, GError **error)
     return tuning;
 }
 
-void tuning_free(Tuning *tuning)
-{
-    if (!tuning)
-        return;
-    free_each(tuning->rule, tuning->source, tuning);
-}
+FREE_DEFINE(tuning_free, Tuning, tuning, free_each(tuning->rule, tuning->source));
 
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
                         double bytes)

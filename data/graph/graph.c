@@ -2,6 +2,7 @@
 #include "data/graph/graph.h"
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/graph/build.h"
 
 #include <math.h>
@@ -41,12 +42,9 @@ void graph_free(Graph *graph)
     g_free(graph->name);
     g_string_chunk_free(graph->names);
     g_hash_table_destroy(graph->by_name);
-    g_array_free(graph->tensors, TRUE);
-    g_array_free(graph->ops, TRUE);
+    unref_arrays(graph->tensors, graph->ops);
     g_ptr_array_free(graph->layers, TRUE);
-    g_array_free(graph->gradients, TRUE);
-    g_array_free(graph->updated, TRUE);
-    g_array_free(graph->op_gradients, TRUE);
+    unref_arrays(graph->gradients, graph->updated, graph->op_gradients);
     op_classes_free(graph->classes);
     g_array_free(graph->op_class, TRUE);
     g_free(graph->alike);

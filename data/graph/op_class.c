@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
+
 struct OpClasses {
     GPtrArray *all;     /* OpClass */
     GHashTable *by_key; /* GBytes -> OpClass */
@@ -12,8 +14,7 @@ struct OpClasses {
 static void class_free(gpointer data)
 {
     OpClass *class = data;
-    g_free(class->rule);
-    g_free(class);
+    free_each(class->rule, class);
 }
 
 OpClasses *op_classes_new(void)
@@ -26,13 +27,8 @@ OpClasses *op_classes_new(void)
     return classes;
 }
 
-void op_classes_free(OpClasses *classes)
-{
-    g_hash_table_destroy(classes->by_key);
-    g_ptr_array_free(classes->all, TRUE);
-    g_byte_array_free(classes->key, TRUE);
-    g_free(classes);
-}
+FREE_DEFINE(op_classes_free, OpClasses, classes, g_hash_table_destroy(classes->by_key),
+            g_ptr_array_free(classes->all, TRUE), g_byte_array_free(classes->key, TRUE));
 
 static void key_add(OpClasses *classes, const void *data, size_t bytes)
 {

@@ -15,29 +15,22 @@
 
 enum { MOST_BYTES = 1 << 28 };
 
-static void clear(void *measurement)
-{
-    Measurement *m = measurement;
-    free_each(m->device, m->shape);
-}
+static CLEAR_DEFINE(clear, Measurement, m, free_each(m->device, m->shape));
 
 GArray *measurements_new(void)
 {
     GArray *list = g_array_new(FALSE, FALSE, sizeof(Measurement));
-    g_array_set_clear_func(list, clear);
+    g_array_set_clear_func(list, (GDestroyNotify)clear);
     return list;
 }
 
-static void clear_table(void *table)
-{
-    MeasuredTable *t = table;
-    free_each(t->file, t->device, t->test, t->reason);
-}
+static CLEAR_DEFINE(clear_table, MeasuredTable, t,
+                    free_each(t->file, t->device, t->test, t->reason));
 
 GArray *measured_tables_new(void)
 {
     GArray *tables = g_array_new(FALSE, FALSE, sizeof(MeasuredTable));
-    g_array_set_clear_func(tables, clear_table);
+    g_array_set_clear_func(tables, (GDestroyNotify)clear_table);
     return tables;
 }
 

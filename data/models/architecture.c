@@ -1,6 +1,7 @@
 /* Builds the graph of a transformer from its facts: data/models/architecture.h. */
 #include "data/models/architecture.h"
 
+#include "data/base/free.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -19,14 +20,8 @@ void architecture_repeat(Architecture *a)
         a->layer[i] = a->layer[0];
 }
 
-void architecture_clear(Architecture *a)
-{
-    g_free(a->layer);
-    if (a->encoder)
-        architecture_clear(a->encoder);
-    g_free(a->encoder);
-    g_free(a->unread);
-}
+CLEAR_DEFINE(architecture_clear, Architecture, a, g_free(a->layer),
+             let_go(a->encoder, architecture_clear), free_each(a->encoder, a->unread));
 
 static bool names(const char *target, const char *a, const char *b)
 {

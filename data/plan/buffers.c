@@ -445,9 +445,5 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     return buffers;
 }
 
-void plan_buffers_free(PlanBuffers *buffers)
-{
-    if (!buffers)
-        return;
-    free_each(buffers->buffer, buffers->use, buffers->made, buffers->end, buffers);
-}
+FREE_DEFINE(plan_buffers_free, PlanBuffers, buffers,
+            free_each(buffers->buffer, buffers->use, buffers->made, buffers->end));

@@ -169,10 +169,8 @@ static FoldChain fold_chain_new(uint32_t n)
     return (FoldChain){g_new(uint32_t, n), g_new0(uint32_t, HEADS), g_new(uint32_t, n)};
 }
 
-static void fold_chain_clear(FoldChain *chain)
-{
-    free_each(chain->hash, chain->last, chain->before);
-}
+static CLEAR_DEFINE(fold_chain_clear, FoldChain, chain,
+                    free_each(chain->hash, chain->last, chain->before));
 
 static void fold_open(Fold *f)
 {
@@ -191,12 +189,8 @@ static void fold_open(Fold *f)
         fold_hash(f, i);
 }
 
-static void fold_close(Fold *f)
-{
-    free_each(f->op, f->tensor);
-    fold_chain_clear(&f->alike);
-    fold_chain_clear(&f->same);
-}
+static CLEAR_DEFINE(fold_close, Fold, f, free_each(f->op, f->tensor),
+                    fold_chain_clear(&f->alike), fold_chain_clear(&f->same));
 
 GArray *plan_fold(const Program *program, const Graph *graph)
 {

@@ -1,6 +1,8 @@
 /* The layout of a plan. */
 #include "data/plan/layout.h"
 
+#include "data/base/free.h"
+
 bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
                       GError **error)
 {
@@ -14,13 +16,9 @@ bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
     return true;
 }
 
-void plan_layout_clear(PlanLayout *layout)
-{
-    g_free(layout->segment);
-    instances_free(layout->instances);
-    batch_forms_free(layout->batch);
-    program_groups_free(layout->group, layout->n_groups);
-}
+CLEAR_DEFINE(plan_layout_clear, PlanLayout, layout, g_free(layout->segment),
+             instances_free(layout->instances), batch_forms_free(layout->batch),
+             program_groups_free(layout->group, layout->n_groups));
 
 PlanCut plan_layout_cut(const PlanLayout *layout, uint32_t group, TensorId tensor,
                         Form form)

@@ -15,22 +15,15 @@ Plan *plan_new(void)
     return plan;
 }
 
-void plan_free(Plan *plan)
-{
-    if (!plan)
-        return;
-    free_each(plan->model, plan->content, plan->cluster, plan->cluster_text,
-              plan->planner, plan->maker, plan->version, plan->target, plan->options,
-              plan->revision, plan->exports, plan->any_why);
-    program_free(plan->program);
-    free_each(plan->ratio, plan->segment);
-    for (uint32_t i = 0; i < plan->n_splits; i++)
-        g_free(plan->split[i].count);
-    free_each(plan->split, plan->memory_bytes, plan->runtime, plan->misfit,
-              plan->bound_over);
-    g_clear_pointer(&plan->bounds, g_array_unref);
-    g_free(plan);
-}
+FREE_DEFINE(plan_free, Plan, plan,
+            free_each(plan->model, plan->content, plan->cluster, plan->cluster_text,
+                      plan->planner, plan->maker, plan->version, plan->target,
+                      plan->options, plan->revision, plan->exports, plan->any_why),
+            program_free(plan->program), free_each(plan->ratio, plan->segment),
+            free_column(plan->split, plan->n_splits, count),
+            free_each(plan->split, plan->memory_bytes, plan->runtime, plan->misfit,
+                      plan->bound_over),
+            let_go(plan->bounds, g_array_unref));
 
 const char *plan_fidelity(const Plan *plan)
 {

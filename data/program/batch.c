@@ -166,12 +166,7 @@ bool batch_forms_of_program(const Program *program, const Graph *graph,
     return *batch || !program_cuts_batch(program);
 }
 
-void batch_forms_free(BatchForms *batch)
-{
-    if (!batch)
-        return;
-    free_each(batch->form, batch->loop, batch);
-}
+FREE_DEFINE(batch_forms_free, BatchForms, batch, free_each(batch->form, batch->loop));
 
 /* --- instances --- */
 
@@ -259,14 +254,8 @@ Instances *instances_new(const Program *program, const Graph *graph,
     return instances;
 }
 
-void instances_free(Instances *instances)
-{
-    if (!instances)
-        return;
-    free_each(instances->first, instances->row);
-    g_array_unref(instances->outer);
-    g_free(instances);
-}
+FREE_DEFINE(instances_free, Instances, instances,
+            free_each(instances->first, instances->row), g_array_unref(instances->outer));
 
 static uint32_t place_from(const Instances *instances, uint32_t first,
                            uint32_t microbatch, TensorId tensor)

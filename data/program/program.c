@@ -3,6 +3,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 #include <string.h>
 
@@ -37,14 +38,8 @@ Program *program_copy(const Program *program)
     return copy;
 }
 
-void program_free(Program *program)
-{
-    if (!program)
-        return;
-    g_free(program->instr);
-    program_groups_free(program->group, program->n_groups);
-    g_free(program);
-}
+FREE_DEFINE(program_free, Program, program, g_free(program->instr),
+            program_groups_free(program->group, program->n_groups));
 
 /* --- groups --- */
 

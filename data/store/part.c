@@ -1,4 +1,5 @@
 /* Parts of questions, and the identity of a question that follows from them. */
+#include "data/base/free.h"
 #include "data/store/database.h"
 
 StorePart *store_part_new(const char *json)
@@ -19,17 +20,12 @@ StorePart *store_part_ref(StorePart *part)
     return g_atomic_rc_box_acquire(part);
 }
 
-static void clear(void *data)
-{
-    StorePart *part = data;
-    g_free(part->text);
-    g_free(part->hash);
-}
+static CLEAR_DEFINE(clear, StorePart, part, free_each(part->text, part->hash));
 
 void store_part_unref(StorePart *part)
 {
     if (part)
-        g_atomic_rc_box_release_full(part, clear);
+        g_atomic_rc_box_release_full(part, (GDestroyNotify)clear);
 }
 
 char *store_question_hash(const StoreQuestion *question)
@@ -42,9 +38,7 @@ char *store_question_hash(const StoreQuestion *question)
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
 }
 
-void store_question_clear(StoreQuestion *question)
-{
-    g_clear_pointer(&question->subject, store_part_unref);
-    g_clear_pointer(&question->cluster, store_part_unref);
-    g_clear_pointer(&question->method, store_part_unref);
-}
+CLEAR_DEFINE(store_question_clear, StoreQuestion, question,
+             let_go(question->subject, store_part_unref),
+             let_go(question->cluster, store_part_unref),
+             let_go(question->method, store_part_unref));

@@ -440,9 +440,7 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
     return true;
 }
 
-void strategy_layout_clear(StrategyLayout *layout)
-{
-    free_each(layout->first, layout->device, layout->share, layout->recompute,
-              layout->sequence, layout->stage_tp, layout->stage_dp);
-    *layout = (StrategyLayout){0};
-}
+CLEAR_DEFINE(strategy_layout_clear, StrategyLayout, layout,
+             free_each(layout->first, layout->device, layout->share, layout->recompute,
+                       layout->sequence, layout->stage_tp, layout->stage_dp),
+             *layout = (StrategyLayout){0});

@@ -16,11 +16,8 @@ typedef struct {
     uint32_t *device;
 } Pipelines;
 
-static void pipelines_clear(Pipelines *p)
-{
-    g_strfreev(p->layers);
-    free_each(p->stages, p->microbatches, p->first, p->device);
-}
+static CLEAR_DEFINE(pipelines_clear, Pipelines, p, g_strfreev(p->layers),
+                    free_each(p->stages, p->microbatches, p->first, p->device));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Pipelines, pipelines_clear)
 
 static uint32_t words(const char *text)
@@ -257,10 +254,6 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     return true;
 }
 
-void strategy_pipelines_clear(StrategyPipelines *pipelines)
-{
-    for (uint32_t k = 0; k < pipelines->n; k++)
-        strategy_layout_clear(&pipelines->pipeline[k]);
-    g_free(pipelines->pipeline);
-    *pipelines = (StrategyPipelines){0};
-}
+CLEAR_DEFINE(strategy_pipelines_clear, StrategyPipelines, pipelines,
+             clear_items(pipelines->pipeline, pipelines->n, strategy_layout_clear),
+             g_free(pipelines->pipeline), *pipelines = (StrategyPipelines){0});

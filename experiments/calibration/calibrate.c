@@ -20,10 +20,8 @@ typedef struct {
     double *a, *y, *bytes;
 } Rows;
 
-static void rows_clear(Rows *rows)
-{
-    free_each(rows->index, rows->a, rows->y, rows->bytes);
-}
+static CLEAR_DEFINE(rows_clear, Rows, rows,
+                    free_each(rows->index, rows->a, rows->y, rows->bytes));
 
 static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
 {
@@ -380,11 +378,6 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     return good ? g_steal_pointer(&calibration) : NULL;
 }
 
-void calibration_free(Calibration *calibration)
-{
-    if (!calibration)
-        return;
-    cluster_free(calibration->cluster);
-    free_each(calibration->fit, calibration->predicted_s, calibration->placing,
-              calibration);
-}
+FREE_DEFINE(calibration_free, Calibration, calibration,
+            cluster_free(calibration->cluster),
+            free_each(calibration->fit, calibration->predicted_s, calibration->placing));

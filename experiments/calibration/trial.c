@@ -10,14 +10,10 @@
 
 NAMES_LIST(trial_split_name, TrialSplit, SPLITS, "fit", "development", "sealed")
 
-void trial_clear(Trial *trial)
-{
-    free_each(trial->name, trial->group, trial->contest, trial->model, trial->planner,
-              trial->options);
-    cluster_free(trial->cluster);
-    g_free(trial->start);
-    *trial = (Trial){0};
-}
+CLEAR_DEFINE(trial_clear, Trial, trial,
+             free_each(trial->name, trial->group, trial->contest, trial->model,
+                       trial->planner, trial->options),
+             cluster_free(trial->cluster), g_free(trial->start), *trial = (Trial){0});
 
 Trial trial_copy(const Trial *trial, const char *options)
 {

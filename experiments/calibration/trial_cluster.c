@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "data/cluster/change.h"
 #include "experiments/calibration/prediction.h"
@@ -14,16 +15,10 @@ static Trial *trial_at(const GArray *list, uint32_t i)
     return &g_array_index(list, Trial, i);
 }
 
-void trial_cluster_clear(TrialCluster *fitted)
-{
-    cluster_free(fitted->cluster);
-    cluster_free(fitted->from);
-    g_free(fitted->start);
-    trial_fit_clear(&fitted->fit);
-    g_clear_pointer(&fitted->measured, g_array_unref);
-    g_free(fitted->runtime);
-    *fitted = (TrialCluster){0};
-}
+CLEAR_DEFINE(trial_cluster_clear, TrialCluster, fitted, cluster_free(fitted->cluster),
+             cluster_free(fitted->from), g_free(fitted->start),
+             trial_fit_clear(&fitted->fit), let_go(fitted->measured, g_array_unref),
+             g_free(fitted->runtime), *fitted = (TrialCluster){0});
 
 /* --- plans --- */
 

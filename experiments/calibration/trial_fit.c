@@ -521,11 +521,8 @@ typedef struct {
     double gain;        /* 0: it is not worth the cost */
 } Variant;
 
-static void variant_clear(Variant *variant)
-{
-    g_clear_pointer(&variant->costs.cost, g_free);
-    g_clear_pointer(&variant->held_out_s, g_free);
-}
+static CLEAR_DEFINE(variant_clear, Variant, variant, let_go(variant->costs.cost, g_free),
+                    let_go(variant->held_out_s, g_free));
 
 static void set_costs(TrialProblem *problem, TrialFit *fit, FittedCosts costs)
 {
@@ -599,11 +596,10 @@ static bool try_all(TrialProblem *problem, TrialFit *fit, GError **error)
 
 /* --- all of it --- */
 
-void trial_fit_clear(TrialFit *fit)
-{
-    free_each(fit->costs.cost, fit->predicted_s, fit->held_out_s, fit->covariance);
-    *fit = (TrialFit){0};
-}
+CLEAR_DEFINE(trial_fit_clear, TrialFit, fit,
+             free_each(fit->costs.cost, fit->predicted_s, fit->held_out_s,
+                       fit->covariance),
+             *fit = (TrialFit){0});
 
 /* The fit, with errors of fits without each group if asked for, and then with the further
  * mechanisms that lower them. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "experiments/calibration/gsl_auto.h"
 
@@ -23,17 +24,10 @@ typedef struct {
     GArray *candidate;
 } Search;
 
-static void clear_candidate(void *data)
-{
-    Candidate *candidate = data;
-    trial_clear(&candidate->trial);
-    g_free(candidate->slope);
-}
+static CLEAR_DEFINE(clear_candidate, Candidate, candidate, trial_clear(&candidate->trial),
+                    g_free(candidate->slope));
 
-static void clear_suggestion(void *data)
-{
-    trial_clear(&((Suggestion *)data)->trial);
-}
+static CLEAR_DEFINE(clear_suggestion, Suggestion, data, trial_clear(&data->trial));
 
 static void add_candidate(GArray *list, const Trial *like, const char *options)
 {
@@ -72,7 +66,7 @@ static GArray *list_candidates(const GArray *list)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     GArray *candidates = g_array_new(false, true, sizeof(Candidate));
-    g_array_set_clear_func(candidates, clear_candidate);
+    g_array_set_clear_func(candidates, (GDestroyNotify)clear_candidate);
     for (uint32_t i = 0; i < list->len; i++) {
         const Trial *trial = &g_array_index(list, Trial, i);
         if (!trial_is_measured(trial) && !trial->failed)
@@ -164,7 +158,7 @@ static const FittedCost *told(const TrialFit *fit, const gsl_matrix *covariance,
 static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
 {
     GArray *list = g_array_new(false, false, sizeof(Suggestion));
-    g_array_set_clear_func(list, clear_suggestion);
+    g_array_set_clear_func(list, (GDestroyNotify)clear_suggestion);
     g_autoptr(gsl_matrix) covariance = gsl_matrix_alloc(fit->costs.n, fit->costs.n);
     const gsl_matrix_const_view now =
         gsl_matrix_const_view_array(fit->covariance, fit->costs.n, fit->costs.n);

@@ -6,18 +6,14 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/free.h"
 #include "data/cluster/change.h"
 #include "data/store/store.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/sweep/configuration.h"
 
-static void clear_row(void *data)
-{
-    ValidationRow *row = data;
-    g_free(row->plan);
-    g_free(row->group);
-}
+static CLEAR_DEFINE(clear_row, ValidationRow, row, free_each(row->plan, row->group));
 
 static Validation *validation_new(void)
 {
@@ -25,19 +21,13 @@ static Validation *validation_new(void)
     v->row = g_array_new(FALSE, FALSE, sizeof(ValidationRow));
     v->group = g_array_new(FALSE, FALSE, sizeof(ValidationGroup));
     v->left = g_ptr_array_new_with_free_func(g_free);
-    g_array_set_clear_func(v->row, clear_row);
+    g_array_set_clear_func(v->row, (GDestroyNotify)clear_row);
     return v;
 }
 
-void validation_free(Validation *validation)
-{
-    if (!validation)
-        return;
-    g_array_unref(validation->row);
-    g_array_unref(validation->group);
-    g_ptr_array_unref(validation->left);
-    g_free(validation);
-}
+FREE_DEFINE(validation_free, Validation, validation,
+            unref_arrays(validation->row, validation->group),
+            g_ptr_array_unref(validation->left));
 
 static const ValidationRow *row_at(const Validation *v, uint32_t i)
 {

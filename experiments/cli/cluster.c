@@ -19,10 +19,8 @@ typedef struct {
     int nodes, nics;
 } How;
 
-static void how_clear(How *how)
-{
-    free_each(how->gpu, how->nic, how->name, how->output);
-}
+static CLEAR_DEFINE(how_clear, How, how,
+                    free_each(how->gpu, how->nic, how->name, how->output));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
 
 /* "90x8" or "910x16": each value of the GPUs with the number of GPUs, in the file's order. */

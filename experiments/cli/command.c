@@ -1,5 +1,6 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
+#include "data/base/free.h"
 #include "experiments/cli/help.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
@@ -10,16 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-void command_options_clear(CommandOptions *options)
-{
-    g_clear_pointer(&options->seed_text, g_free);
-    g_clear_pointer(&options->memory_limit, g_free);
-    g_clear_pointer(&options->color, g_free);
-    g_clear_pointer(&options->set, g_strfreev);
-    g_clear_pointer(&options->strategy, g_free);
-    g_clear_pointer(&options->pin, g_strfreev);
-    g_clear_pointer(&options->pins, g_strfreev);
-}
+CLEAR_DEFINE(command_options_clear, CommandOptions, options,
+             let_go(options->seed_text, g_free), let_go(options->memory_limit, g_free),
+             let_go(options->color, g_free), let_go(options->set, g_strfreev),
+             let_go(options->strategy, g_free), let_go(options->pin, g_strfreev),
+             let_go(options->pins, g_strfreev));
 
 const char *command_revision(void)
 {
@@ -91,7 +87,8 @@ static char *option_hint(const char *message, const CommandSyntax *syntax,
             if (!(e->flags & G_OPTION_FLAG_HIDDEN))
                 g_ptr_array_add(known, g_strconcat("--", e->long_name, NULL));
     g_ptr_array_add(known, NULL);
-    g_autofree char *near = names_hint(given ? given : "", (const char *const *)known->pdata);
+    g_autofree char *near =
+        names_hint(given ? given : "", (const char *const *)known->pdata);
     return *near || !given ? g_steal_pointer(&near) : command_having(given + 2);
 }
 
@@ -177,8 +174,8 @@ bool command_parse(const GOptionEntry *own, int *argc, char **argv,
     return command_parse_below(NULL, own, argc, argv, options, error);
 }
 
-bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc, char **argv,
-                         CommandOptions *options, GError **error)
+bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
+                         char **argv, CommandOptions *options, GError **error)
 {
     CommandSyntax row = command_row(argv[0]);
     row.tables = tables;
@@ -324,8 +321,8 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
 
 void command_print_error(const GError *error, int status)
 {
-    json_auto_t *object = json_pack("{s:o, s:{s:i, s:s}}", "format", format_json(), "error",
-                               "status", status, "message", error->message);
+    json_auto_t *object = json_pack("{s:o, s:{s:i, s:s}}", "format", format_json(),
+                                    "error", "status", status, "message", error->message);
     char *text = json_dumps(object, JSON_COMPACT);
     fprintf(stderr, "%s\n", text);
     free(text);
@@ -404,7 +401,5 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
            command_stretch(setting->cluster, setting->granularity, how->slowdown, error);
 }
 
-void command_setting_clear(CommandSetting *setting)
-{
-    g_clear_pointer(&setting->cluster, cluster_free);
-}
+CLEAR_DEFINE(command_setting_clear, CommandSetting, setting,
+             let_go(setting->cluster, cluster_free));

@@ -1,12 +1,10 @@
 /* The plan that kilter exec runs. */
 #include "experiments/cli/exec_plan.h"
 
-void exec_plan_clear(ExecPlan *source)
-{
-    command_planning_clear(&source->how);
-    g_clear_pointer(&source->plan, plan_free);
-    g_clear_pointer(&source->graph, graph_free);
-}
+#include "data/base/free.h"
+
+CLEAR_DEFINE(exec_plan_clear, ExecPlan, source, command_planning_clear(&source->how),
+             let_go(source->plan, plan_free), let_go(source->graph, graph_free));
 
 static bool read_file(ExecPlan *source, const char *file, const CommandOptions *options,
                       GError **error)

@@ -1,6 +1,7 @@
 /* Execution traces: written from a plan, or simulated on a cluster. */
 #include "experiments/cli/execution.h"
 
+#include "data/base/free.h"
 #include "data/base/output.h"
 #include "data/base/version.h"
 #include "data/formats/trace/trace.h"
@@ -10,11 +11,8 @@
 
 #include <string.h>
 
-void command_execution_clear(CommandExecution *to)
-{
-    g_free(to->chakra);
-    g_free(to->goal);
-}
+CLEAR_DEFINE(command_execution_clear, CommandExecution, to,
+             free_each(to->chakra, to->goal));
 
 bool command_execution_check(const CommandExecution *to, GError **error)
 {

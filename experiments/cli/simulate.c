@@ -26,14 +26,10 @@ typedef struct {
     SimJobTime *time;
 } Side;
 
-static void side_clear(Side *side)
-{
-    for (uint32_t i = 0; i < side->n; i++) {
-        evaluation_clear(&side->plan[i]);
-        g_free(side->place[i]);
-    }
-    free_each(side->plan, side->place, side->time);
-}
+static CLEAR_DEFINE(side_clear, Side, side,
+                    clear_items(side->plan, side->n, evaluation_clear),
+                    free_items(side->place, side->n),
+                    free_each(side->plan, side->place, side->time));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Side, side_clear)
 
 static bool side_read(Side *side, const CommandOptions *options, GError **error)
@@ -311,8 +307,8 @@ static bool simulate_jobs(int argc, char **argv, const Own *own,
 /* The fidelities, and the options of the simulation. Caller frees. */
 static char *simulate_tables(void)
 {
-    GString *text = g_string_new(
-        "Fidelities:\n" FIDELITY_LINES "\nOptions of the flow fidelity (--set KEY=VALUE):");
+    GString *text = g_string_new("Fidelities:\n" FIDELITY_LINES
+                                 "\nOptions of the flow fidelity (--set KEY=VALUE):");
     options_help(&sim_option_table, text);
     return g_string_free(text, FALSE);
 }

@@ -167,10 +167,6 @@ PatternForms *pattern_forms_new(const Program *program, const Graph *graph)
     return forms;
 }
 
-void pattern_forms_free(PatternForms *forms)
-{
-    if (!forms)
-        return;
-    free_each(forms->compute, forms->rest, forms->made, forms->moment, forms->used,
-              forms->held, forms->divided, forms);
-}
+FREE_DEFINE(pattern_forms_free, PatternForms, forms,
+            free_each(forms->compute, forms->rest, forms->made, forms->moment,
+                      forms->used, forms->held, forms->divided));

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/output.h"
 #include "data/store/store.h"
 #include "experiments/figures/claims.h"
@@ -27,12 +28,8 @@ typedef struct {
     char *configuration; /* SHA-256 (hex) of the hashes of all results in the picture */
 } Stamp;
 
-static void stamp_clear(Stamp *stamp)
-{
-    g_clear_pointer(&stamp->command, g_free);
-    g_clear_pointer(&stamp->commit, g_free);
-    g_clear_pointer(&stamp->configuration, g_free);
-}
+static CLEAR_DEFINE(stamp_clear, Stamp, stamp, let_go(stamp->command, g_free),
+                    let_go(stamp->commit, g_free), let_go(stamp->configuration, g_free));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stamp, stamp_clear)
 
 /* --- PNG (ISO/IEC 15948) --- */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "data/store/store.h"
 #include "experiments/figures/figure.h"
@@ -139,10 +140,7 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
     return false;
 }
 
-void reproduction_clear(Reproduction *reproduction)
-{
-    g_clear_pointer(&reproduction->database, g_free);
-    g_clear_pointer(&reproduction->png, g_free);
-    g_clear_pointer(&reproduction->svg, g_free);
-    g_clear_pointer(&reproduction->claims, claims_free);
-}
+CLEAR_DEFINE(reproduction_clear, Reproduction, reproduction,
+             let_go(reproduction->database, g_free), let_go(reproduction->png, g_free),
+             let_go(reproduction->svg, g_free),
+             let_go(reproduction->claims, claims_free));

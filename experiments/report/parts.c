@@ -3,18 +3,12 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/path.h"
 #include "data/store/store.h"
 
-static void part_free(void *part)
-{
-    ReportPart *own = part;
-    g_free(own->name);
-    g_free(own->paper);
-    experiment_free(own->experiment);
-    claims_free(own->claims);
-    g_free(own);
-}
+static FREE_DEFINE(part_free, ReportPart, own, free_each(own->name, own->paper),
+                   experiment_free(own->experiment), claims_free(own->claims));
 
 void report_parts_clear(ReportParts *report)
 {
@@ -79,7 +73,7 @@ static bool report_open(ReportParts *report, const char *file, const char *const
 {
     g_autoptr(GPtrArray) there = g_ptr_array_new_with_free_func(g_free);
     report->file = file;
-    report->part = g_ptr_array_new_with_free_func(part_free);
+    report->part = g_ptr_array_new_with_free_func((GDestroyNotify)part_free);
     report->store = store_open_read(file, error);
     if (!report->store ||
         !store_query(report->store,

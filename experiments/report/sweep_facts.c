@@ -66,13 +66,8 @@ static double number_of(const Sweep *s, uint32_t row, const char *name)
 
 /* --- axes --- */
 
-static void axis_clear(void *axis)
-{
-    Axis *own = axis;
-    g_ptr_array_unref(own->value);
-    g_ptr_array_unref(own->label);
-    g_free(own->at);
-}
+static CLEAR_DEFINE(axis_clear, Axis, own, g_ptr_array_unref(own->value),
+                    g_ptr_array_unref(own->label), g_free(own->at));
 
 static Axis *axis_at(const Sweep *s, guint a)
 {
@@ -191,7 +186,7 @@ static void find_axes(Sweep *s)
                                         "seed"};
     const uint32_t n = s->frame->column->len, run = frame_column(s->frame, "run");
     s->axis = g_array_new(FALSE, FALSE, sizeof(Axis));
-    g_array_set_clear_func(s->axis, axis_clear);
+    g_array_set_clear_func(s->axis, (GDestroyNotify)axis_clear);
     s->by = read_axis(s, frame_column(s->frame, "entry"));
     for (uint32_t i = 0; i < G_N_ELEMENTS(ASKED) + (n - run - 1); i++) {
         const bool asked = i < G_N_ELEMENTS(ASKED);
@@ -646,13 +641,9 @@ static void add_headline(const Sweep *s, const Rank *rank, guint n, json_t *fact
     }
 }
 
-static void sweep_clear(Sweep *s)
-{
-    g_array_unref(s->axis);
-    axis_clear(&s->by);
-    frame_free(s->frame);
-    free_each(s->setting, s->time_s, s->regret, s->best_s);
-}
+static CLEAR_DEFINE(sweep_clear, Sweep, s, g_array_unref(s->axis), axis_clear(&s->by),
+                    frame_free(s->frame),
+                    free_each(s->setting, s->time_s, s->regret, s->best_s));
 
 json_t *sweep_facts(Store *store, const char *experiment, GError **error)
 {

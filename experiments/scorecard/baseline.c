@@ -1,5 +1,6 @@
 /* Predictions without a simulation. */
 #include "experiments/scorecard/baseline.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "experiments/calibration/gsl_auto.h"
 
@@ -113,10 +114,7 @@ void baseline_fit(const BaselinePoint *point, const double *measured_s, uint32_t
     }
 }
 
-void baseline_fit_clear(BaselineFit *fit)
-{
-    g_clear_pointer(&fit->own, g_hash_table_unref);
-}
+CLEAR_DEFINE(baseline_fit_clear, BaselineFit, fit, let_go(fit->own, g_hash_table_unref));
 
 double baseline_predict(const BaselineFit *fit, Baseline baseline,
                         const BaselinePoint *point)

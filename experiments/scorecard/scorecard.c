@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "experiments/calibration/prediction.h"
 
@@ -18,18 +19,11 @@ static uint32_t index_at(const GArray *index, uint32_t k)
     return g_array_index(index, uint32_t, k);
 }
 
-void score_clear(Score *score)
-{
-    g_clear_pointer(&score->costs.cost, g_free);
-    g_clear_pointer(&score->predicted_s, g_free);
-    g_clear_pointer(&score->detail, g_free);
-    g_clear_pointer(&score->point, g_free);
-    g_clear_pointer(&score->base, g_free);
-    g_clear_pointer(&score->fitted, fitted_free);
-    for (uint32_t i = 0; i < score->n; i++)
-        g_free(score->reason[i]);
-    g_clear_pointer(&score->reason, g_free);
-}
+CLEAR_DEFINE(score_clear, Score, score, let_go(score->costs.cost, g_free),
+             let_go(score->predicted_s, g_free), let_go(score->detail, g_free),
+             let_go(score->point, g_free), let_go(score->base, g_free),
+             let_go(score->fitted, fitted_free), free_items(score->reason, score->n),
+             let_go(score->reason, g_free));
 
 /* Trials of a split, at most `most` of them (0: all), evenly chosen; for SPLIT_FIT only measured
  * ones. */

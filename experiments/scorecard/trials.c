@@ -30,15 +30,9 @@ TrialSet *trials_new(const char *name)
     return set;
 }
 
-void trials_free(TrialSet *set)
-{
-    if (!set)
-        return;
-    free_each(set->name, set->description, set->further);
-    g_array_unref(set->trial);
-    g_hash_table_unref(set->unable);
-    g_free(set);
-}
+FREE_DEFINE(trials_free, TrialSet, set,
+            free_each(set->name, set->description, set->further),
+            g_array_unref(set->trial), g_hash_table_unref(set->unable));
 
 /* Counts a trial that cannot be expressed, by its reason. */
 static void trials_count_unable(TrialSet *set, const char *reason)

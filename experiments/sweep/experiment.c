@@ -20,20 +20,13 @@ struct Experiment {
     GHashTable *words; /* of those that ask what another asks */
 };
 
-void experiment_free(Experiment *experiment)
-{
-    if (!experiment)
-        return;
-    free_each(experiment->name, experiment->description, experiment->figure);
-    g_hash_table_unref(experiment->asked);
-    g_hash_table_unref(experiment->words);
-    g_ptr_array_unref(experiment->configurations);
-    g_hash_table_unref(experiment->subjects);
-    g_ptr_array_unref(experiment->clusters);
-    grid_clear(&experiment->grid);
-    experiment_file_free(experiment->file);
-    g_free(experiment);
-}
+FREE_DEFINE(experiment_free, Experiment, experiment,
+            free_each(experiment->name, experiment->description, experiment->figure),
+            g_hash_table_unref(experiment->asked), g_hash_table_unref(experiment->words),
+            g_ptr_array_unref(experiment->configurations),
+            g_hash_table_unref(experiment->subjects),
+            g_ptr_array_unref(experiment->clusters), grid_clear(&experiment->grid),
+            experiment_file_free(experiment->file));
 
 const char *experiment_name(const Experiment *experiment)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/store/store.h"
@@ -18,14 +19,8 @@ static Frame *frame_new(void)
     return frame;
 }
 
-void frame_free(Frame *frame)
-{
-    if (!frame)
-        return;
-    g_ptr_array_unref(frame->column);
-    g_ptr_array_unref(frame->row);
-    g_free(frame);
-}
+FREE_DEFINE(frame_free, Frame, frame, g_ptr_array_unref(frame->column),
+            g_ptr_array_unref(frame->row));
 
 uint32_t frame_column(const Frame *frame, const char *name)
 {

@@ -19,14 +19,9 @@ static void variant_clear(gpointer data)
     g_free(variant->impossible);
 }
 
-void grid_clear(Grid *grid)
-{
-    GArray *const list[] = {grid->model, grid->cluster, grid->planner};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(list); i++)
-        if (list[i])
-            g_array_unref(list[i]);
-    free_each(grid->granularity, grid->fidelity, grid->seed);
-}
+CLEAR_DEFINE(grid_clear, Grid, grid,
+             unref_arrays(grid->model, grid->cluster, grid->planner),
+             free_each(grid->granularity, grid->fidelity, grid->seed));
 
 static bool fail_at(const ExperimentFile *file, uint32_t axis, uint32_t index,
                     GError *cause, GError **error)

@@ -15,10 +15,7 @@ typedef struct {
     char *reason;              /* why there is none; NULL: there is one */
 } Outcome;
 
-static void clear_outcome(void *data)
-{
-    g_free(((Outcome *)data)->reason);
-}
+static CLEAR_DEFINE(clear_outcome, Outcome, data, g_free(data->reason));
 
 typedef struct {
     const Experiment *experiment;
@@ -136,10 +133,7 @@ static Meeting *find_meetings(const Reading *r)
 
 /* --- rows --- */
 
-static void clear_row(void *data)
-{
-    g_array_unref(((LeagueRow *)data)->refusal);
-}
+static CLEAR_DEFINE(clear_row, LeagueRow, data, g_array_unref(data->refusal));
 
 static LeagueRow *row_of(GArray *rows, const char *entry)
 {
@@ -209,7 +203,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
 {
     const uint32_t n = experiment_count(experiment);
     g_autoptr(GArray) outcomes = g_array_new(FALSE, TRUE, sizeof(Outcome));
-    g_array_set_clear_func(outcomes, clear_outcome);
+    g_array_set_clear_func(outcomes, (GDestroyNotify)clear_outcome);
     g_array_set_size(outcomes, n);
     Outcome *outcome = (Outcome *)(void *)outcomes->data;
     g_autoptr(GHashTable) by_order = g_hash_table_new(NULL, NULL);
@@ -232,7 +226,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
     }
     g_autofree Meeting *meeting = find_meetings(&r);
     GArray *rows = g_array_new(FALSE, FALSE, sizeof(LeagueRow));
-    g_array_set_clear_func(rows, clear_row);
+    g_array_set_clear_func(rows, (GDestroyNotify)clear_row);
     for (uint32_t i = 0; i < n; i++) {
         const Configuration *c = experiment_at(experiment, i);
         add_outcome(row_of(rows, configuration_asked(c, "").entry), &outcome[i],

@@ -1,5 +1,6 @@
 /* The identity of a question, and the row of its answer. */
 #include "experiments/sweep/result.h"
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/models/model.h"
@@ -402,13 +403,9 @@ StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question)
                          ANSWER_NUMBERS(BLANK)};
 }
 
-void result_clear(Result *result)
-{
-    g_clear_pointer(&result->message, g_free);
-    g_clear_pointer(&result->plan, g_free);
-    g_clear_pointer(&result->detail, g_free);
-    g_clear_pointer(&result->common, store_part_unref);
-}
+CLEAR_DEFINE(result_clear, Result, result, let_go(result->message, g_free),
+             let_go(result->plan, g_free), let_go(result->detail, g_free),
+             let_go(result->common, store_part_unref));
 
 static double positive_or_nan(double value)
 {

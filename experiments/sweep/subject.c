@@ -32,15 +32,9 @@ Subject *subject_new(const char *model, uint32_t gpus)
     return subject;
 }
 
-void subject_free(Subject *subject)
-{
-    if (!subject)
-        return;
-    store_part_unref(subject->part);
-    graph_free(subject->graph);
-    g_mutex_clear(&subject->mutex);
-    free_each(subject->model, subject->message, subject);
-}
+FREE_DEFINE(subject_free, Subject, subject, store_part_unref(subject->part),
+            graph_free(subject->graph), g_mutex_clear(&subject->mutex),
+            free_each(subject->model, subject->message));
 
 /* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
 static bool check(const Subject *subject, GError **error)

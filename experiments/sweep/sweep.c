@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "data/store/store.h"
 #include "experiments/sweep/configuration.h"
@@ -44,17 +45,9 @@ static Queue *queue_new(Store *store, const char *experiment, const GPtrArray *m
     return queue;
 }
 
-static void queue_free(Queue *queue)
-{
-    if (!queue)
-        return;
-    g_queue_clear(&queue->fresh);
-    g_queue_clear(&queue->taken);
-    g_queue_clear(&queue->suspect);
-    g_ptr_array_unref(queue->poison);
-    g_free(queue->experiment);
-    g_free(queue);
-}
+static FREE_DEFINE(queue_free, Queue, queue, g_queue_clear(&queue->fresh),
+                   g_queue_clear(&queue->taken), g_queue_clear(&queue->suspect),
+                   g_ptr_array_unref(queue->poison), g_free(queue->experiment));
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Queue, queue_free)
 
 /* Claims one, or puts it where it belongs. */

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <signal.h>
 
+#include "data/base/free.h"
+
 enum {
     /* For about this time others wait for configurations that a process has claimed and not
      * begun. */
@@ -25,12 +27,8 @@ struct Workers {
 /* In place of a configuration: the thread ends. */
 static const char END = 0;
 
-void outcome_free(Outcome *outcome)
-{
-    result_clear(&outcome->result);
-    g_clear_error(&outcome->error);
-    g_free(outcome);
-}
+FREE_DEFINE(outcome_free, Outcome, outcome, result_clear(&outcome->result),
+            g_clear_error(&outcome->error));
 
 static Outcome *evaluate(const Configuration *configuration, const char *experiment)
 {
@@ -88,8 +86,7 @@ void workers_free(Workers *workers)
         g_thread_join(workers->thread[i]);
     g_async_queue_unref(workers->started);
     g_async_queue_unref(workers->outcomes);
-    g_free(workers->thread);
-    g_free(workers);
+    free_each(workers->thread, workers);
 }
 
 uint32_t workers_in_flight(const Workers *workers)

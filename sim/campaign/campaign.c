@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "sim/campaign/run.h"
 
@@ -120,10 +121,4 @@ SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
     return g_steal_pointer(&report);
 }
 
-void sim_campaign_report_free(SimCampaignReport *report)
-{
-    if (!report)
-        return;
-    g_free(report->run);
-    g_free(report);
-}
+FREE_DEFINE(sim_campaign_report_free, SimCampaignReport, report, g_free(report->run));

@@ -1,4 +1,5 @@
 /* Kinds of equal devices with equal shares. */
+#include "data/base/free.h"
 #include "sim/evaluate.h"
 
 static bool alike(const ClusterView *view, uint32_t n_splits, const double *share,
@@ -31,8 +32,4 @@ SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *sha
     return kinds;
 }
 
-void sim_kinds_clear(SimKinds *kinds)
-{
-    g_free(kinds->first);
-    g_free(kinds->of);
-}
+CLEAR_DEFINE(sim_kinds_clear, SimKinds, kinds, free_each(kinds->first, kinds->of));

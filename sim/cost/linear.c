@@ -228,15 +228,10 @@ SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterV
     return linear;
 }
 
-void sim_linear_free(SimLinear *linear)
-{
-    if (!linear)
-        return;
-    free_each(linear->stage, linear->split, linear->flops);
-    for (uint32_t f = 0; f < CLUSTER_MAX_FITTED; f++)
-        g_free(linear->fitted[f]);
-    free_each(linear->inner_bytes, linear->term, linear);
-}
+FREE_DEFINE(sim_linear_free, SimLinear, linear,
+            free_each(linear->stage, linear->split, linear->flops),
+            free_items(linear->fitted, CLUSTER_MAX_FITTED),
+            free_each(linear->inner_bytes, linear->term));
 
 double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
                          const SimKinds *kinds, const double *share, uint32_t stage,

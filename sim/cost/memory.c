@@ -174,13 +174,9 @@ SimMemory *sim_memory_of(const SimCase *sim)
     return collect_points(&points);
 }
 
-void sim_memory_free(SimMemory *memory)
-{
-    if (!memory)
-        return;
-    free_each(memory->instr, memory->held, memory->divided, memory->held_sharded,
-              memory->divided_sharded, memory);
-}
+FREE_DEFINE(sim_memory_free, SimMemory, memory,
+            free_each(memory->instr, memory->held, memory->divided, memory->held_sharded,
+                      memory->divided_sharded));
 
 double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
                        const double *share, uint32_t device, uint32_t *point)

@@ -1,6 +1,7 @@
 /* Memory by category at the peak of each type of devices. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "data/program/period.h"
 #include "sim/tasks/buffers.h"
@@ -90,12 +91,8 @@ typedef struct {
     SimCase sim;
 } Held;
 
-static void held_clear(Held *held)
-{
-    plan_buffers_free(held->buffers);
-    sim_parts_free(held->parts);
-    runtime_free(held->runtime);
-}
+static CLEAR_DEFINE(held_clear, Held, held, plan_buffers_free(held->buffers),
+                    sim_parts_free(held->parts), runtime_free(held->runtime));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Held, held_clear)
 
 static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *view,

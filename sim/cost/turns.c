@@ -1,6 +1,7 @@
 /* The stages of microbatches that take turns. */
 #include "sim/cost/turns.h"
 
+#include "data/base/free.h"
 #include "sim/cost/step.h"
 
 uint32_t *sim_turns(const Program *program)
@@ -171,8 +172,5 @@ SimTurnStages sim_turn_stages(const Program *program, const Graph *graph,
     return stages;
 }
 
-void sim_turn_stages_clear(SimTurnStages *stages)
-{
-    g_free(stages->stage);
-    g_free(stages->inner);
-}
+CLEAR_DEFINE(sim_turn_stages_clear, SimTurnStages, stages,
+             free_each(stages->stage, stages->inner));

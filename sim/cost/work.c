@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/cost/op_kernels.h"
 #include "sim/cost/step.h"
 
@@ -133,12 +134,7 @@ SimMemo *sim_memo_new(void)
     return memo;
 }
 
-void sim_memo_free(SimMemo *memo)
-{
-    if (memo)
-        g_free(memo->entry);
-    g_free(memo);
-}
+FREE_DEFINE(sim_memo_free, SimMemo, memo, g_free(memo->entry));
 
 static uint32_t key_hash(const KernelKey *key)
 {

@@ -1,6 +1,7 @@
 /* The event loop: handlers in order of time, priority and scheduling. */
 #include "sim/event/engine.h"
 
+#include "data/base/free.h"
 #include "sim/event/queue.h"
 
 struct SimEngine {
@@ -16,13 +17,7 @@ SimEngine *sim_engine_new(void)
     return engine;
 }
 
-void sim_engine_free(SimEngine *engine)
-{
-    if (!engine)
-        return;
-    sim_queue_clear(&engine->queue);
-    g_free(engine);
-}
+FREE_DEFINE(sim_engine_free, SimEngine, engine, sim_queue_clear(&engine->queue));
 
 double sim_engine_now(const SimEngine *engine)
 {

@@ -105,13 +105,7 @@ typedef struct {
     GArray *now, *before; /* uint32_t: its nodes in that round and in the round before */
 } Rounds;
 
-static void rounds_free(void *rounds)
-{
-    Rounds *own = rounds;
-    g_array_unref(own->now);
-    g_array_unref(own->before);
-    g_free(own);
-}
+static FREE_DEFINE(rounds_free, Rounds, own, unref_arrays(own->now, own->before));
 
 static Rounds *rounds_of(GHashTable *rounds, uint32_t rank, uint32_t round)
 {
@@ -157,7 +151,8 @@ static void add_message(Maker *maker, uint32_t task, const char *name,
 static void add_rounds(Maker *maker, uint32_t task, const char *name,
                        const GArray *messages)
 {
-    g_autoptr(GHashTable) rounds = g_hash_table_new_full(NULL, NULL, NULL, rounds_free);
+    g_autoptr(GHashTable) rounds =
+        g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)rounds_free);
     uint32_t round = 0;
     for (uint32_t first = 0, end; first < messages->len; first = end) {
         const SimMessage *of = &g_array_index(messages, SimMessage, first);
@@ -360,16 +355,13 @@ static void maker_init(Maker *maker, const SimFlowCase *flow, bool messages)
     invert(maker);
 }
 
-static void maker_clear(Maker *maker)
-{
-    for (uint32_t i = 0; i < maker->flow->tasks->n_tasks; i++)
-        g_array_unref(maker->made[i]);
-    free_each(maker->made, maker->first_before, maker->before);
-    g_hash_table_unref(maker->group);
-    g_ptr_array_unref(maker->group_ranks);
-    sim_transport_free(maker->transport);
-    sim_engine_free(maker->engine);
-}
+static CLEAR_DEFINE(maker_clear, Maker, maker,
+                    release_items(maker->made, maker->flow->tasks->n_tasks,
+                                  g_array_unref),
+                    free_each(maker->made, maker->first_before, maker->before),
+                    g_hash_table_unref(maker->group),
+                    g_ptr_array_unref(maker->group_ranks),
+                    sim_transport_free(maker->transport), sim_engine_free(maker->engine));
 
 struct SimExecution {
     SimOptions options;
@@ -398,14 +390,8 @@ SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
                : NULL;
 }
 
-void sim_execution_free(SimExecution *execution)
-{
-    if (!execution)
-        return;
-    sim_flow_clear(&execution->flow);
-    sim_prepared_clear(&execution->prepared);
-    g_free(execution);
-}
+FREE_DEFINE(sim_execution_free, SimExecution, execution, sim_flow_clear(&execution->flow),
+            sim_prepared_clear(&execution->prepared));
 
 GPtrArray *sim_execution_traces(const SimExecution *execution, bool messages,
                                 char **groups, GError **error)

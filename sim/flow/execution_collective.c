@@ -30,18 +30,11 @@ typedef struct {
     ExecutionMeeting *meeting;
 } Held;
 
-static void meeting_free(void *meeting)
-{
-    free_each(((ExecutionMeeting *)meeting)->node, meeting);
-}
+static FREE_DEFINE(meeting_free, ExecutionMeeting, meeting, g_free(meeting->node));
 
-static void group_free(void *group)
-{
-    ExecutionGroup *own = group;
-    free_each(own->rank, own->place, own->n_met);
-    g_ptr_array_unref(own->meeting);
-    g_free(own);
-}
+static FREE_DEFINE(group_free, ExecutionGroup, own,
+                   free_each(own->rank, own->place, own->n_met),
+                   g_ptr_array_unref(own->meeting));
 
 static const char *group_key(const TraceNode *node)
 {
@@ -55,7 +48,7 @@ static ExecutionGroup *group_new(uint32_t n_ranks)
     group->place = g_new(uint32_t, n_ranks);
     memset(group->place, 0xff, n_ranks * sizeof *group->place);
     group->n_met = g_new0(uint32_t, n_ranks);
-    group->meeting = g_ptr_array_new_with_free_func(meeting_free);
+    group->meeting = g_ptr_array_new_with_free_func((GDestroyNotify)meeting_free);
     return group;
 }
 
@@ -98,7 +91,8 @@ static ExecutionGroup *find_group(ExecutionRun *run, GHashTable *listed, const c
 
 void execution_find_groups(ExecutionRun *run, GHashTable *listed)
 {
-    run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, group_free);
+    run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                       (GDestroyNotify)group_free);
     for (uint32_t r = 0; r < run->traces->len; r++) {
         const Trace *trace = run->traces->pdata[r];
         for (uint32_t i = 0; i < trace->node->len && !run->error; i++) {

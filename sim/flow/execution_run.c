@@ -110,11 +110,7 @@ static void send(ExecutionRun *run, const Letter *what, double bytes)
     sim_run_arrive_all(letter->way);
 }
 
-static void mailbox_free(void *mailbox)
-{
-    g_queue_clear(&((Mailbox *)mailbox)->receive);
-    g_free(mailbox);
-}
+static FREE_DEFINE(mailbox_free, Mailbox, mailbox, g_queue_clear(&mailbox->receive));
 
 static Mailbox *mailbox_of(ExecutionRun *run, uint32_t from, uint32_t to, uint32_t tag)
 {
@@ -197,11 +193,9 @@ static void init_rank(ExecutionRank *rank, const Trace *trace)
     }
 }
 
-static void free_rank(ExecutionRank *rank)
-{
-    free_each(rank->waiting, rank->first_next, rank->next, rank->start_s);
-    g_queue_clear(&rank->ready);
-}
+static CLEAR_DEFINE(free_rank, ExecutionRank, rank,
+                    free_each(rank->waiting, rank->first_next, rank->next, rank->start_s),
+                    g_queue_clear(&rank->ready));
 
 static void run_init(ExecutionRun *run, const GPtrArray *traces, GHashTable *groups,
                      const Topology *topology)
@@ -211,7 +205,8 @@ static void run_init(ExecutionRun *run, const GPtrArray *traces, GHashTable *gro
     run->communicated = communicated;
     run->network = topology ? sim_network_new(run->engine, topology) : NULL;
     run->rank = g_new0(ExecutionRank, traces->len);
-    run->mailbox = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mailbox_free);
+    run->mailbox = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                         (GDestroyNotify)mailbox_free);
     run->lowered = g_ptr_array_new_with_free_func((GDestroyNotify)sim_lowered_free);
     run->runs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_run_free);
     run->report = g_new0(SimExecutionReport, 1);
@@ -225,19 +220,12 @@ static void run_init(ExecutionRun *run, const GPtrArray *traces, GHashTable *gro
     execution_find_groups(run, groups);
 }
 
-static void run_clear(ExecutionRun *run)
-{
-    for (uint32_t r = 0; r < run->traces->len; r++)
-        free_rank(&run->rank[r]);
-    g_free(run->rank);
-    g_ptr_array_unref(run->runs);
-    g_ptr_array_unref(run->lowered);
-    g_hash_table_unref(run->group);
-    g_hash_table_unref(run->mailbox);
-    sim_measured_free(run->measured);
-    sim_network_free(run->network);
-    sim_engine_free(run->engine);
-}
+static CLEAR_DEFINE(run_clear, ExecutionRun, run,
+                    clear_items(run->rank, run->traces->len, free_rank),
+                    g_free(run->rank), g_ptr_array_unref(run->runs),
+                    g_ptr_array_unref(run->lowered), g_hash_table_unref(run->group),
+                    g_hash_table_unref(run->mailbox), sim_measured_free(run->measured),
+                    sim_network_free(run->network), sim_engine_free(run->engine));
 
 /* Fails with the name of a node that did not end, if there is one: of a collective, the rank that
  * never comes to it. */
@@ -295,9 +283,5 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *group
     return good ? g_steal_pointer(&report) : NULL;
 }
 
-void sim_execution_report_free(SimExecutionReport *report)
-{
-    if (!report)
-        return;
-    free_each(report->compute_s, report->comm_s, report);
-}
+FREE_DEFINE(sim_execution_report_free, SimExecutionReport, report,
+            free_each(report->compute_s, report->comm_s));

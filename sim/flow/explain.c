@@ -376,9 +376,7 @@ char *sim_timeline_explain(const SimTimeline *timeline, const Program *program,
         say_links(&e);
         say_memory(&e);
     }
-    g_array_free(e.kinds, true);
-    g_array_free(e.stages, true);
-    g_array_free(e.layers, true);
+    unref_arrays(e.kinds, e.stages, e.layers);
     free_each(e.layer, e.path);
     return g_string_free(e.text, false);
 }

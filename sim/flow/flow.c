@@ -17,8 +17,8 @@ typedef struct {
     double since_s;
     double slowdown;          /* factor while the lane communicates */
     uint32_t n_communicating; /* collectives and transfers in progress */
-    double lost; /* part of a communication's progress, lost while the lane computes */
-    double began_s;    /* when its computation began */
+    double lost;    /* part of a communication's progress, lost while the lane computes */
+    double began_s; /* when its computation began */
     double computed_s; /* the time of computations that have ended */
 } Lane;
 
@@ -234,15 +234,9 @@ static void init_durations(Run *run, uint64_t sample)
         sim_noise_durations(run->flow->noise, sample, run->duration_s);
 }
 
-void sim_flow_close(SimFlowRun *run)
-{
-    if (!run)
-        return;
-    sim_transport_free(run->transport);
-    free_each(run->duration_s, run->waiting, run->lane, run->lost_s);
-    sim_ready_free(run->ready);
-    g_free(run);
-}
+FREE_DEFINE(sim_flow_close, SimFlowRun, run, sim_transport_free(run->transport),
+            free_each(run->duration_s, run->waiting, run->lane, run->lost_s),
+            sim_ready_free(run->ready));
 
 SimFlowRun *sim_flow_open(const SimFlowCase *flow, SimTimeline *timeline,
                           SimEngine *engine, const SimFabric *fabric, GError **error)
@@ -377,14 +371,9 @@ bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
     return false;
 }
 
-void sim_flow_clear(SimFlowCase *flow)
-{
-    g_clear_pointer(&flow->tasks, sim_tasks_free);
-    g_clear_pointer(&flow->streams, sim_streams_free);
-    g_clear_pointer(&flow->noise, sim_noise_free);
-    g_clear_pointer(&flow->topology, topology_free);
-    g_clear_pointer(&flow->faults, g_array_unref);
-}
+CLEAR_DEFINE(sim_flow_clear, SimFlowCase, flow, let_go(flow->tasks, sim_tasks_free),
+             let_go(flow->streams, sim_streams_free), let_go(flow->noise, sim_noise_free),
+             let_go(flow->topology, topology_free), let_go(flow->faults, g_array_unref));
 
 bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error)
 {

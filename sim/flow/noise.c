@@ -159,10 +159,5 @@ SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **erro
     return read_stragglers(noise, error) ? g_steal_pointer(&noise) : NULL;
 }
 
-void sim_noise_free(SimNoise *noise)
-{
-    if (!noise)
-        return;
-    g_array_free(noise->stragglers, true);
-    free_each(noise->device_name, noise->instr_name, noise);
-}
+FREE_DEFINE(sim_noise_free, SimNoise, noise, g_array_unref(noise->stragglers),
+            free_each(noise->device_name, noise->instr_name));

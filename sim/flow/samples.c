@@ -5,6 +5,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "sim/flow/flow.h"
 
@@ -90,10 +91,4 @@ SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView 
                : NULL;
 }
 
-void sim_samples_free(SimSamples *samples)
-{
-    if (!samples)
-        return;
-    g_free(samples->time_s);
-    g_free(samples);
-}
+FREE_DEFINE(sim_samples_free, SimSamples, samples, g_free(samples->time_s));

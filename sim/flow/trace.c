@@ -522,8 +522,7 @@ GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *progr
     add_spans(&trace);
     add_arrows(&trace);
     free_each(trace.shown, trace.first, trace.alike, trace.n_shown, trace.run);
-    g_array_unref(trace.arrow);
-    g_array_unref(trace.end);
+    unref_arrays(trace.arrow, trace.end);
     if (packets)
         return perfetto_end(trace.perfetto);
     const gsize length = g_string_append(trace.text, "\n]}\n")->len;

@@ -1,4 +1,5 @@
 /* Times of messages alone on the network, each simulated once and kept. */
+#include "data/base/free.h"
 #include "sim/network/measured.h"
 #include "sim/sim.h"
 
@@ -77,20 +78,11 @@ SimAlone *sim_alone_new(const ClusterView *view, GError **error)
     return alone;
 }
 
-void sim_alone_free(SimAlone *alone)
-{
-    if (!alone)
-        return;
-    uint32_t *row[] = {alone->run,        alone->first,     alone->device_as,
-                       alone->machine_as, alone->n_devices, alone->n_machines};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
-        g_free(row[i]);
-    g_hash_table_unref(alone->known);
-    sim_network_free(alone->network);
-    sim_engine_free(alone->engine);
-    topology_free(alone->topology);
-    g_free(alone);
-}
+FREE_DEFINE(sim_alone_free, SimAlone, alone,
+            free_each(alone->run, alone->first, alone->device_as, alone->machine_as,
+                      alone->n_devices, alone->n_machines),
+            g_hash_table_unref(alone->known), sim_network_free(alone->network),
+            sim_engine_free(alone->engine), topology_free(alone->topology));
 
 static double run_s(SimAlone *alone, const SimCollective *collective)
 {

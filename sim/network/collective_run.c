@@ -219,11 +219,6 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
     return report;
 }
 
-void sim_collective_run_free(SimCollectiveRun *report)
-{
-    if (!report)
-        return;
-    for (uint32_t i = 0; i < report->n_links; i++)
-        g_free(report->link[i].name);
-    free_each(report->link, report->arrival_s, report->end_s, report);
-}
+FREE_DEFINE(sim_collective_run_free, SimCollectiveRun, report,
+            free_column(report->link, report->n_links, name),
+            free_each(report->link, report->arrival_s, report->end_s));

@@ -39,11 +39,8 @@ void share_clear(SimShare *share)
     free_each(share->link, share->cap, share->clock, share->flow, share->rest,
               share->levels.at, share->ends.at, share->level_place, share->end_place,
               share->tag_place);
-    g_array_unref(share->seeds);
-    g_array_unref(share->flows_alone);
-    g_array_unref(share->touched);
-    g_array_unref(share->to_wait);
-    g_array_unref(share->terms);
+    unref_arrays(share->seeds, share->flows_alone, share->touched, share->to_wait,
+                 share->terms);
 }
 
 static void grow(SimShare *share)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/network/lower/lower.h"
 #include "sim/tasks/piece.h"
 #include "sim/tasks/team.h"
@@ -147,14 +148,8 @@ SimMeasured *sim_measured_new(const ClusterView *view, const Topology *topology)
     return measured;
 }
 
-void sim_measured_free(SimMeasured *measured)
-{
-    if (!measured)
-        return;
-    sim_network_free(measured->network);
-    g_clear_pointer(&measured->engine, sim_engine_free);
-    g_free(measured);
-}
+FREE_DEFINE(sim_measured_free, SimMeasured, measured, sim_network_free(measured->network),
+            let_go(measured->engine, sim_engine_free));
 
 /* Changes the lowering of the collective on the topology, if it has a price. */
 static void apply(SimMeasured *measured, const SimCollective *collective,

@@ -72,12 +72,8 @@ void sim_network_free(SimNetwork *network)
         g_free(g_array_index(network->batch, Batch, i).flow);
     share_clear(&network->share);
     routes_free(network->routes);
-    g_array_unref(network->free_flows);
-    g_array_unref(network->batch);
-    g_array_unref(network->free_batches);
-    g_array_unref(network->due);
-    g_array_unref(network->emptied);
-    g_array_unref(network->finished);
+    unref_arrays(network->free_flows, network->batch, network->free_batches, network->due,
+                 network->emptied, network->finished);
     free_each(network->bytes, network->busy_s, network->busy_since_s, network);
 }
 

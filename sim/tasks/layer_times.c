@@ -60,10 +60,7 @@ static LayerWork work_new(const SimLayerTimes *times)
     return (LayerWork){g_new0(double, n), g_new0(double, n)};
 }
 
-static void work_clear(LayerWork *work)
-{
-    free_each(work->flops, work->seconds);
-}
+static CLEAR_DEFINE(work_clear, LayerWork, work, free_each(work->flops, work->seconds));
 
 /* Samples of a microbatch at a place. */
 static double samples_at(const SimLayerTimes *times, uint32_t group, uint32_t place)
@@ -148,13 +145,8 @@ SimLayerTimes *sim_layer_times_new(const char *file, const SimParts *parts,
     return fill(times, error) ? g_steal_pointer(&times) : NULL;
 }
 
-void sim_layer_times_free(SimLayerTimes *times)
-{
-    if (!times)
-        return;
-    layer_profile_free(times->profile);
-    free_each(times->whole, times->factor, times);
-}
+FREE_DEFINE(sim_layer_times_free, SimLayerTimes, times,
+            layer_profile_free(times->profile), free_each(times->whole, times->factor));
 
 double sim_layer_factor(const SimLayerTimes *times, const Instr *instr, uint32_t i)
 {

@@ -101,19 +101,13 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
     return g_steal_pointer(&parts);
 }
 
-void sim_parts_free(SimParts *parts)
-{
-    if (!parts)
-        return;
-    for (uint32_t s = 0; s < parts->n_splits; s++)
-        free_each(parts->split[s].share, parts->split[s].replica, parts->split[s].start);
-    free_each(parts->split, parts->slots);
-    if (parts->tokens)
-        g_ptr_array_unref(parts->tokens);
-    sim_memo_free(parts->memo);
-    plan_layout_clear(&parts->layout);
-    g_free(parts);
-}
+FREE_DEFINE(sim_parts_free, SimParts, parts,
+            free_column(parts->split, parts->n_splits, share),
+            free_column(parts->split, parts->n_splits, replica),
+            free_column(parts->split, parts->n_splits, start),
+            free_each(parts->split, parts->slots),
+            let_go(parts->tokens, g_ptr_array_unref), sim_memo_free(parts->memo),
+            plan_layout_clear(&parts->layout));
 
 /* --- parts of tensors --- */
 

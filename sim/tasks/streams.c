@@ -182,9 +182,5 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
     return s;
 }
 
-void sim_streams_free(SimStreams *s)
-{
-    if (!s)
-        return;
-    free_each(s->first_next, s->next, s->waiting, s->stream, s);
-}
+FREE_DEFINE(sim_streams_free, SimStreams, s,
+            free_each(s->first_next, s->next, s->waiting, s->stream));

@@ -150,13 +150,6 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     return tasks;
 }
 
-void sim_tasks_free(SimTasks *tasks)
-{
-    if (!tasks)
-        return;
-    free_each(tasks->task, tasks->dep);
-    sim_teams_free(tasks->teams);
-    g_ptr_array_unref(tasks->transfers);
-    g_array_unref(tasks->share);
-    free_each(tasks->bucket, tasks);
-}
+FREE_DEFINE(sim_tasks_free, SimTasks, tasks, free_each(tasks->task, tasks->dep),
+            sim_teams_free(tasks->teams), g_ptr_array_unref(tasks->transfers),
+            g_array_unref(tasks->share), g_free(tasks->bucket));

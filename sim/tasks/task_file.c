@@ -357,11 +357,6 @@ SimTaskFile *sim_task_file_read(const char *file, GError **error)
     return good ? g_steal_pointer(&tasks) : NULL;
 }
 
-void sim_task_file_free(SimTaskFile *tasks)
-{
-    if (!tasks)
-        return;
-    free_each(tasks->path, tasks->buffer, tasks->task, tasks->parts);
-    g_array_unref(tasks->number);
-    g_free(tasks);
-}
+FREE_DEFINE(sim_task_file_free, SimTaskFile, tasks,
+            free_each(tasks->path, tasks->buffer, tasks->task, tasks->parts),
+            g_array_unref(tasks->number));

@@ -215,9 +215,5 @@ SimTaskFileReport *sim_task_file_run(const SimTaskFile *tasks, const SimOptions 
     return good ? g_steal_pointer(&report) : NULL;
 }
 
-void sim_task_file_report_free(SimTaskFileReport *report)
-{
-    if (!report)
-        return;
-    free_each(report->peak_bytes, report->busy_us, report);
-}
+FREE_DEFINE(sim_task_file_report_free, SimTaskFileReport, report,
+            free_each(report->peak_bytes, report->busy_us));

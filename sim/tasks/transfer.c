@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "data/base/free.h"
 #include "data/cluster/price.h"
 #include "sim/tasks/piece.h"
 
@@ -118,11 +119,7 @@ static Held find_held(const SimParts *parts, uint32_t group, TensorId tensor, Fo
     return held;
 }
 
-static void held_clear(Held *held)
-{
-    g_free(held->batch);
-    g_free(held->inner);
-}
+static CLEAR_DEFINE(held_clear, Held, held, free_each(held->batch, held->inner));
 
 /* The part of the tensor that source i has and receiver k needs. */
 static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,

@@ -6,15 +6,12 @@
 #include "synth/amp/steps.h"
 #include "synth/pipeline/pipeline.h"
 
-static void free_again(void *data)
-{
-    AmpAgain *again = data;
-    free_each(again->when, again->like, again->less, again);
-}
+static FREE_DEFINE(free_again, AmpAgain, again,
+                   free_each(again->when, again->like, again->less));
 
 GHashTable *amp_agains_new(void)
 {
-    return g_hash_table_new_full(NULL, NULL, NULL, free_again);
+    return g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)free_again);
 }
 
 /* Whether an op reads a gradient that the next layer's backward makes. */

@@ -129,12 +129,7 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
                                                             : NULL;
 }
 
-void synth_amp_cluster_free(AmpCluster *cluster)
-{
-    if (!cluster)
-        return;
-    free_each(cluster->type, cluster->machine, cluster->memory, cluster->host_link,
-              cluster->host_memory, cluster->bandwidth);
-    sim_alone_free(cluster->alone);
-    g_free(cluster);
-}
+FREE_DEFINE(synth_amp_cluster_free, AmpCluster, cluster,
+            free_each(cluster->type, cluster->machine, cluster->memory,
+                      cluster->host_link, cluster->host_memory, cluster->bandwidth),
+            sim_alone_free(cluster->alone));

@@ -192,18 +192,11 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
     return rows;
 }
 
-void amp_rows_free(AmpRows *rows)
-{
-    if (!rows)
-        return;
-    double *row[] = {rows->time,     rows->transfer, rows->sync,
-                     rows->memory,   rows->capacity, rows->send_s,
-                     rows->return_s, rows->launch_s, rows->offload_s};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
-        g_free(row[i]);
-    free_each(rows->mode, rows->mode_at, rows->again, rows->delay, rows->last, rows->meet,
-              rows);
-}
+FREE_DEFINE(amp_rows_free, AmpRows, rows,
+            free_each(rows->time, rows->transfer, rows->sync, rows->memory,
+                      rows->capacity, rows->send_s, rows->return_s, rows->launch_s,
+                      rows->offload_s, rows->mode, rows->mode_at, rows->again,
+                      rows->delay, rows->last, rows->meet));
 
 /* Sums over all stages of one device group. */
 typedef struct {

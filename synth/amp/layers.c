@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "data/base/free.h"
+
 struct AmpLayers {
     const AmpModel *model;
     const AmpCluster *cluster;
@@ -21,14 +23,8 @@ AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster)
     return layers;
 }
 
-void amp_layers_free(AmpLayers *layers)
-{
-    if (!layers)
-        return;
-    g_hash_table_unref(layers->known);
-    g_free(layers->end_s);
-    g_free(layers);
-}
+FREE_DEFINE(amp_layers_free, AmpLayers, layers, g_hash_table_unref(layers->known),
+            g_free(layers->end_s));
 
 /* --- delays --- */
 

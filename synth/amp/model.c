@@ -1,4 +1,5 @@
 /* A model as AMP's cost model sees it: times and bytes of its layers. */
+#include "data/base/free.h"
 #include "synth/amp/steps.h"
 #include "synth/spmd/spmd.h"
 
@@ -32,21 +33,12 @@ AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_de
     return model;
 }
 
-void synth_amp_model_free(AmpModel *model)
-{
-    if (!model)
-        return;
-    double *row[] = {model->late,     model->size,      model->time_s,     model->held,
-                     model->states,   model->gradient,  model->activation, model->output,
-                     model->exchange, model->parameters};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
-        g_free(row[i]);
-    g_free(model->degree);
-    g_array_unref(model->kept);
-    g_hash_table_unref(model->again);
-    amp_steps_free(model->steps);
-    g_free(model);
-}
+FREE_DEFINE(synth_amp_model_free, AmpModel, model,
+            free_each(model->late, model->size, model->time_s, model->held, model->states,
+                      model->gradient, model->activation, model->output, model->exchange,
+                      model->parameters, model->degree),
+            g_array_unref(model->kept), g_hash_table_unref(model->again),
+            amp_steps_free(model->steps));
 
 /* --- bytes of each layer, from the tensor-parallel program --- */
 

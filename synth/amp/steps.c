@@ -403,15 +403,9 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
     return r.steps;
 }
 
-void amp_steps_free(AmpSteps *steps)
-{
-    if (!steps)
-        return;
-    g_array_unref(steps->step);
-    g_array_unref(steps->message);
-    g_array_unref(steps->gradient);
-    g_array_unref(steps->gradient_kind);
-    free_each(steps->first, steps->like, steps->first_gradient, steps->time_s,
-              steps->launch_s, steps->transfer_launch_s, steps->collective_launch_s,
-              steps->sent, steps->returned, steps);
-}
+FREE_DEFINE(amp_steps_free, AmpSteps, steps,
+            unref_arrays(steps->step, steps->message, steps->gradient,
+                         steps->gradient_kind),
+            free_each(steps->first, steps->like, steps->first_gradient, steps->time_s,
+                      steps->launch_s, steps->transfer_launch_s,
+                      steps->collective_launch_s, steps->sent, steps->returned));

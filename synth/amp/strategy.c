@@ -1,4 +1,5 @@
 /* Strategies: what they hold, and whether degrees fit a model and a cluster. */
+#include "data/base/free.h"
 #include "synth/amp/cost.h"
 
 AmpStrategy amp_strategy_new(const AmpDegrees *d, uint32_t chunks)
@@ -13,11 +14,8 @@ AmpStrategy amp_strategy_new(const AmpDegrees *d, uint32_t chunks)
                          .device = g_new0(uint32_t, (size_t)d->pp * d->dp * d->tmp)};
 }
 
-void amp_strategy_clear(AmpStrategy *strategy)
-{
-    g_free(strategy->first);
-    g_free(strategy->device);
-}
+CLEAR_DEFINE(amp_strategy_clear, AmpStrategy, strategy,
+             free_each(strategy->first, strategy->device));
 
 uint32_t amp_chunks(const AmpOptions *options)
 {

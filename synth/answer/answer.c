@@ -1,15 +1,12 @@
 /* The parts of an answer. */
 #include "synth/answer/answer.h"
 
-void answer_clear(Answer *answer)
-{
-    plan_free(answer->plan);
-    cluster_view_free(answer->view);
-    sim_report_free(answer->report);
-    g_free(answer->memory_s);
-    g_free(answer->misfit);
-    g_clear_pointer(&answer->notes, g_ptr_array_unref);
-}
+#include "data/base/free.h"
+
+CLEAR_DEFINE(answer_clear, Answer, answer, plan_free(answer->plan),
+             cluster_view_free(answer->view), sim_report_free(answer->report),
+             free_each(answer->memory_s, answer->misfit),
+             let_go(answer->notes, g_ptr_array_unref));
 
 void answer_free(Answer *answer)
 {

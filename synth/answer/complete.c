@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/free.h"
 #include "data/program/period.h"
 #include "synth/answer/ratios.h"
 #include "synth/hidup/hidup.h"
@@ -33,8 +34,7 @@ void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *
 {
     drop_splits(plan);
     program_free(plan->program);
-    g_free(plan->ratio);
-    g_free(plan->segment);
+    free_each(plan->ratio, plan->segment);
     plan->program = program;
     plan->n_devices = view->n_devices;
     plan->n_segments = 1;
@@ -109,11 +109,8 @@ bool answer_complete(Answer *answer, Plan *plan, const Question *question, GErro
     return complete_on(answer, plan, question, question->view, error);
 }
 
-void answer_aside_clear(AnswerAside *aside)
-{
-    g_clear_pointer(&aside->plan, plan_free);
-    g_clear_pointer(&aside->report, sim_report_free);
-}
+CLEAR_DEFINE(answer_aside_clear, AnswerAside, aside, let_go(aside->plan, plan_free),
+             let_go(aside->report, sim_report_free));
 
 void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
                       AnswerAside *aside)

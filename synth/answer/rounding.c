@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/free.h"
+
 typedef struct {
     Plan *plan;
     const SimLinear *linear;
@@ -50,11 +52,7 @@ static Groups find_groups(const Climb *c)
     return g;
 }
 
-static void groups_clear(Groups *g)
-{
-    g_free(g->first);
-    g_free(g->device);
-}
+static CLEAR_DEFINE(groups_clear, Groups, g, free_each(g->first, g->device));
 
 static double time_of(const Climb *c)
 {
@@ -197,8 +195,5 @@ void rounded_shares_init(RoundedShares *rounded, const Plan *plan, const Graph *
     rounded->shares = (SynthShares){n_units, rounded->units, rounded->share};
 }
 
-void rounded_shares_clear(RoundedShares *rounded)
-{
-    g_clear_pointer(&rounded->units, g_free);
-    g_clear_pointer(&rounded->share, g_free);
-}
+CLEAR_DEFINE(rounded_shares_clear, RoundedShares, rounded, let_go(rounded->units, g_free),
+             let_go(rounded->share, g_free));

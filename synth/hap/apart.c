@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/free.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/rounding.h"
 
@@ -14,14 +15,10 @@ enum {
 void apart_free(gpointer data)
 {
     Apart *one = data;
-    g_free(one->ratio);
-    g_free(one);
+    free_each(one->ratio, one);
 }
 
-void followed_clear(Followed *followed)
-{
-    g_free(followed->of);
-}
+CLEAR_DEFINE(followed_clear, Followed, followed, g_free(followed->of));
 
 void followed_init(Followed *followed, const Alternation *a)
 {

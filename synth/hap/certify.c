@@ -21,6 +21,7 @@
  * Boxes also show where better plans are: programs that attain the bound of a box are tried; or,
  * where memory does not matter, hap sometimes starts from the middle of the box with the smallest
  * bound. */
+#include "data/base/free.h"
 #include "synth/answer/answer.h"
 #include "synth/hap/make.h"
 #include "synth/hap/ration.h"
@@ -159,13 +160,8 @@ static Certifier *certifier_new(const Question *question, Answer *answer)
     return g_steal_pointer(&c);
 }
 
-static void certifier_free(Certifier *c)
-{
-    g_array_free(c->boxes, TRUE);
-    g_free(c->memory_s);
-    device_kinds_clear(&c->kinds);
-    g_free(c);
-}
+static FREE_DEFINE(certifier_free, Certifier, c, g_array_unref(c->boxes),
+                   g_free(c->memory_s), device_kinds_clear(&c->kinds));
 
 /* Sets multipliers at the plan's ratios, if memory matters there. */
 static bool certifier_find_multipliers(Certifier *c, GError **error)

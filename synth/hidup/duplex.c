@@ -5,6 +5,8 @@
 
 #include "synth/hidup/duplex.h"
 
+#include "data/base/free.h"
+
 /* --- prefixes --- */
 
 /* A prefix of the chain, with the times of its open stages, which may still grow. Forward stages
@@ -274,13 +276,9 @@ static void cut_init(Cut *cut)
     cut->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 }
 
-static void cut_clear(Cut *cut)
-{
-    g_free(cut->live);
-    g_array_unref(cut->states);
-    g_array_unref(cut->labels);
-    g_hash_table_destroy(cut->index);
-}
+static CLEAR_DEFINE(cut_clear, Cut, cut, g_free(cut->live),
+                    unref_arrays(cut->states, cut->labels),
+                    g_hash_table_destroy(cut->index));
 
 /* Adds a label unless a label of its state dominates it; the first label that it dominates is
  * overwritten, others are removed. */
@@ -580,9 +578,5 @@ bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
     return done;
 }
 
-void duplex_solution_clear(DuplexSolution *solution)
-{
-    g_free(solution->choice);
-    g_free(solution->in);
-    *solution = (DuplexSolution){0};
-}
+CLEAR_DEFINE(duplex_solution_clear, DuplexSolution, solution,
+             free_each(solution->choice, solution->in), *solution = (DuplexSolution){0});

@@ -231,21 +231,14 @@ static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **er
     return true;
 }
 
-void pipeline_builder_clear(Builder *b)
-{
-    batch_forms_free(b->batch);
-    if (b->needs)
-        g_array_unref(b->needs);
-    if (b->again)
-        g_array_unref(b->again);
-    free_each(b->way, b->kept, b->place, b->maker, b->keeper, b->read, b->first, b->sent,
-              b->unit, b->begin, b->partial, b->need, b->gives, b->made, b->view, b->home,
-              b->experts);
-    if (b->converted)
-        g_hash_table_destroy(b->converted);
-    free_each(b->state, b->states, b->direct, b->gathered, b->summed, b->whole);
-    program_free(b->program);
-}
+CLEAR_DEFINE(pipeline_builder_clear, Builder, b, batch_forms_free(b->batch),
+             let_go(b->needs, g_array_unref), let_go(b->again, g_array_unref),
+             free_each(b->way, b->kept, b->place, b->maker, b->keeper, b->read, b->first,
+                       b->sent, b->unit, b->begin, b->partial, b->need, b->gives, b->made,
+                       b->view, b->home, b->experts),
+             let_go(b->converted, g_hash_table_destroy),
+             free_each(b->state, b->states, b->direct, b->gathered, b->summed, b->whole),
+             program_free(b->program));
 
 Program *synth_recompute(const Program *inner, const Graph *graph,
                          const SynthPipeline *pipeline, GError **error)

@@ -1,5 +1,6 @@
 /* When and where the instructions of a pipeline run: their phases, stages and needs, and units that
  * are computed again. */
+#include "data/base/free.h"
 #include "synth/pipeline/build.h"
 
 static size_t cell(Operand operand)
@@ -175,11 +176,7 @@ SynthAgain synth_again(const Graph *graph, Recompute mode)
     return again;
 }
 
-void synth_again_clear(SynthAgain *again)
-{
-    g_free(again->op);
-    g_free(again->drop);
-}
+CLEAR_DEFINE(synth_again_clear, SynthAgain, again, free_each(again->op, again->drop));
 
 /* Whether an instruction of the backward uses what selective recomputation makes again. */
 static bool uses_inner(const Builder *b, uint32_t i)

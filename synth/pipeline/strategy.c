@@ -91,11 +91,8 @@ typedef struct {
     SynthPipeline pipeline;
 } Made;
 
-static void made_clear(Made *made)
-{
-    program_free(made->inner);
-    free_each(made->stage, made->group, made->divides);
-}
+static CLEAR_DEFINE(made_clear, Made, made, program_free(made->inner),
+                    free_each(made->stage, made->group, made->divides));
 
 static bool make(const Graph *graph, const ClusterView *view,
                  const StrategyLayout *layout, Made *made, GError **error)

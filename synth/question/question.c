@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/models/model.h"
 #include "synth/question/segments.h"
 
@@ -327,20 +328,11 @@ Question *question_open(const Planner *method, const char *model, const ClusterV
                                                            : NULL;
 }
 
-void question_free(Question *question)
-{
-    if (!question)
-        return;
-    cluster_view_free(question->held);
-    runtime_free(question->runtime);
-    cluster_view_free(question->measured);
-    cluster_view_free(question->priced);
-    synth_pins_free(question->pins);
-    g_free(question->segment);
-    graph_free(question->graph);
-    g_free(question->model);
-    g_free(question);
-}
+FREE_DEFINE(question_free, Question, question, cluster_view_free(question->held),
+            runtime_free(question->runtime), cluster_view_free(question->measured),
+            cluster_view_free(question->priced), synth_pins_free(question->pins),
+            g_free(question->segment), graph_free(question->graph),
+            g_free(question->model));
 
 const char *question_spec(const Question *question)
 {

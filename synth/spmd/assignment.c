@@ -14,11 +14,9 @@ void assignment_init(Assignment *assignment, const Graph *graph)
     assignment->rest = g_new0(Form, graph_n_tensors(graph));
 }
 
-void assignment_clear(Assignment *assignment)
-{
-    free_each(assignment->rule, assignment->deferred, assignment->gradient,
-              assignment->rest);
-}
+CLEAR_DEFINE(assignment_clear, Assignment, assignment,
+             free_each(assignment->rule, assignment->deferred, assignment->gradient,
+                       assignment->rest));
 
 OpId parameter_update(const Graph *graph, TensorId parameter)
 {

@@ -157,14 +157,8 @@ SynthPins *synth_pins_new(const Graph *graph, const char *text, GError **error)
     return pins;
 }
 
-void synth_pins_free(SynthPins *pins)
-{
-    if (!pins)
-        return;
-    for (uint32_t t = 0; t < pins->n; t++)
-        g_free(pins->text[t]);
-    free_each(pins->text, pins->made, pins->read, pins);
-}
+FREE_DEFINE(synth_pins_free, SynthPins, pins, free_items(pins->text, pins->n),
+            free_each(pins->text, pins->made, pins->read));
 
 /* --- masks --- */
 

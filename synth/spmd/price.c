@@ -96,11 +96,9 @@ bool pricer_keep_slowest(Pricer *pricer)
     return true;
 }
 
-void pricer_clear(Pricer *pricer)
-{
-    free_each(pricer->units, pricer->unit_max, pricer->unit_share, pricer->segments.share,
-              pricer->segments.largest, pricer->segments.made, pricer->segments.read,
-              pricer->conversions, pricer->saver);
-    sim_memo_free(pricer->memo);
-    g_hash_table_destroy(pricer->alike);
-}
+CLEAR_DEFINE(pricer_clear, Pricer, pricer,
+             free_each(pricer->units, pricer->unit_max, pricer->unit_share,
+                       pricer->segments.share, pricer->segments.largest,
+                       pricer->segments.made, pricer->segments.read, pricer->conversions,
+                       pricer->saver),
+             sim_memo_free(pricer->memo), g_hash_table_destroy(pricer->alike));

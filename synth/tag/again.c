@@ -1,6 +1,7 @@
 /* Which forward ops run again, and when. */
 #include "synth/tag/again.h"
 
+#include "data/base/free.h"
 #include "synth/pipeline/pipeline.h"
 
 struct TagAgain {
@@ -25,15 +26,8 @@ TagAgain *tag_again_new(const TagWork *work, const TagPlacement *placement)
     return again;
 }
 
-void tag_again_free(TagAgain *again)
-{
-    if (!again)
-        return;
-    g_free(again->read);
-    g_free(again->done);
-    g_array_unref(again->ops);
-    g_free(again);
-}
+FREE_DEFINE(tag_again_free, TagAgain, again, free_each(again->read, again->done),
+            g_array_unref(again->ops));
 
 /* Whether an op may run again for an op of the backward pass: on the same devices, on the batch,
  * and without a sum over it. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
+
 bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,
                    const double *ratio, GError **error)
 {
@@ -16,14 +18,9 @@ bool tag_case_open(TagCase *c, const Graph *graph, const ClusterView *view,
     return c->quick != NULL;
 }
 
-void tag_case_clear(TagCase *c)
-{
-    sim_quick_free(c->quick);
-    synth_tag_space_free(c->space);
-    batch_forms_free(c->batch);
-    g_free(c->group);
-    g_free(c->time_s);
-}
+CLEAR_DEFINE(tag_case_clear, TagCase, c, sim_quick_free(c->quick),
+             synth_tag_space_free(c->space), batch_forms_free(c->batch),
+             free_each(c->group, c->time_s));
 
 void tag_mean_times(const Graph *graph, const TagSpace *space, SimQuick *quick,
                     double *time_s)

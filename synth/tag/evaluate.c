@@ -1,5 +1,6 @@
 /* The time and memory of strategies, each evaluated once. */
 
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "synth/tag/search.h"
 
@@ -30,14 +31,8 @@ static Hand hand_of(const TagSpace *space, const TagWork *work, SimQuick *quick)
                   g_new0(uint64_t, space->view->n_devices)};
 }
 
-static void hand_free(void *data)
-{
-    Hand *hand = data;
-    sim_quick_free(hand->quick);
-    synth_tag_placement_free(hand->placement);
-    g_free(hand->peak);
-    g_free(hand);
-}
+static FREE_DEFINE(hand_free, Hand, hand, sim_quick_free(hand->quick),
+                   synth_tag_placement_free(hand->placement), g_free(hand->peak));
 
 TagEvaluator *tag_evaluator_new(const TagSpace *space, const TagWork *work,
                                 SimQuick *quick, TagObjective objective)
@@ -47,22 +42,15 @@ TagEvaluator *tag_evaluator_new(const TagSpace *space, const TagWork *work,
     e->work = work;
     e->objective = objective;
     e->hand = hand_of(space, work, quick);
-    e->others = g_ptr_array_new_with_free_func(hand_free);
+    e->others = g_ptr_array_new_with_free_func((GDestroyNotify)hand_free);
     e->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                      (GDestroyNotify)g_bytes_unref, g_free);
     return e;
 }
 
-void tag_evaluator_free(TagEvaluator *e)
-{
-    if (!e)
-        return;
-    synth_tag_placement_free(e->hand.placement);
-    g_free(e->hand.peak);
-    g_ptr_array_unref(e->others);
-    g_hash_table_unref(e->known);
-    g_free(e);
-}
+FREE_DEFINE(tag_evaluator_free, TagEvaluator, e,
+            synth_tag_placement_free(e->hand.placement), g_free(e->hand.peak),
+            g_ptr_array_unref(e->others), g_hash_table_unref(e->known));
 
 uint32_t tag_evaluations(const TagEvaluator *e)
 {

@@ -164,17 +164,9 @@ NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quic
     return c;
 }
 
-void net_case_free(NetCase *c)
-{
-    if (!c)
-        return;
-    tag_bound_free(c->rows);
-    free_each(c->time_s, c->parameters, c->bytes);
-    g_array_unref(c->from);
-    g_array_unref(c->to);
-    g_array_unref(c->flow);
-    free_each(c->set, c->link, c);
-}
+FREE_DEFINE(net_case_free, NetCase, c, tag_bound_free(c->rows),
+            free_each(c->time_s, c->parameters, c->bytes),
+            unref_arrays(c->from, c->to, c->flow), free_each(c->set, c->link));
 
 /* --- a vertex --- */
 

@@ -124,9 +124,5 @@ TagFeedback *tag_feedback_new(const TagSpace *space, const TagWork *work, SimQui
     return f;
 }
 
-void tag_feedback_free(TagFeedback *f)
-{
-    if (!f)
-        return;
-    free_each(f->makespan, f->wait, f->busy, f->memory, f->link, f);
-}
+FREE_DEFINE(tag_feedback_free, TagFeedback, f,
+            free_each(f->makespan, f->wait, f->busy, f->memory, f->link));

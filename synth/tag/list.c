@@ -107,15 +107,10 @@ TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *qu
     return list;
 }
 
-void synth_tag_list_free(TagList *list)
-{
-    if (!list)
-        return;
-    for (uint32_t a = 0; a < list->n_arcs; a++)
-        g_free(list->arc[a].seconds);
-    free_each(list->forward_s, list->mean_s, list->bytes, list->arc, list->first_arc,
-              list);
-}
+FREE_DEFINE(synth_tag_list_free, TagList, list,
+            free_column(list->arc, list->n_arcs, seconds),
+            free_each(list->forward_s, list->mean_s, list->bytes, list->arc,
+                      list->first_arc));
 
 /* --- schedules --- */
 

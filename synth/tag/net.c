@@ -49,14 +49,10 @@ void tag_net_free(TagNet *net)
     g_free(net);
 }
 
-void net_view_free(NetView *v)
-{
-    if (!v)
-        return;
-    free_each(v->group, v->set, v->action, v->member, v->from, v->to, v->flow,
-              v->of_group, v->of_set, v->placed, v->link_from, v->link_to, v->link);
-    g_free(v);
-}
+FREE_DEFINE(net_view_free, NetView, v,
+            free_each(v->group, v->set, v->action, v->member, v->from, v->to, v->flow,
+                      v->of_group, v->of_set, v->placed, v->link_from, v->link_to,
+                      v->link));
 
 void net_lesson_free(gpointer data)
 {

@@ -12,12 +12,8 @@ TagPlacement *synth_tag_placement_new(const Graph *graph)
     return placement;
 }
 
-void synth_tag_placement_free(TagPlacement *placement)
-{
-    if (!placement)
-        return;
-    free_each(placement->group, placement->server, placement);
-}
+FREE_DEFINE(synth_tag_placement_free, TagPlacement, placement,
+            free_each(placement->group, placement->server));
 
 /* The progress of a group's runs of ops over the devices of a subset. */
 typedef struct {

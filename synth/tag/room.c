@@ -90,13 +90,8 @@ TagRoom *tag_room_new(const TagBound *b)
     return room;
 }
 
-void tag_room_free(TagRoom *room)
-{
-    if (!room)
-        return;
-    g_array_unref(room->gradient);
-    free_each(room->bytes, room->least, room->has, room->needs, room);
-}
+FREE_DEFINE(tag_room_free, TagRoom, room, g_array_unref(room->gradient),
+            free_each(room->bytes, room->least, room->has, room->needs));
 
 /* A device that makes a gradient and updates with it has it until its first update. */
 static void add_kept(const TagRoom *room, const uint16_t *action)

@@ -205,16 +205,8 @@ TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *qui
     return b;
 }
 
-void tag_bound_free(TagBound *b)
-{
-    if (!b)
-        return;
-    tag_tree_free(b->tree);
-    tag_room_free(b->room);
-    free_each(b->load, b->part, b->least, b->waited, b->slow, b->sums);
-    for (uint32_t p = 0; p < MOST_PATHS; p++)
-        g_free(b->pair[p]);
-    free_each(b->weight, b->scratch, b->until, b->before, b->now, b->switched);
-    g_array_unref(b->seen);
-    g_free(b);
-}
+FREE_DEFINE(tag_bound_free, TagBound, b, tag_tree_free(b->tree), tag_room_free(b->room),
+            free_each(b->load, b->part, b->least, b->waited, b->slow, b->sums),
+            free_items(b->pair, MOST_PATHS),
+            free_each(b->weight, b->scratch, b->until, b->before, b->now, b->switched),
+            g_array_unref(b->seen));

@@ -1,4 +1,5 @@
 /* The search `best`, and the order in which all methods look at op groups. */
+#include "data/base/free.h"
 #include "synth/tag/search_state.h"
 
 #include <float.h>
@@ -10,10 +11,7 @@ enum { BEAM = 4 };
 static const double ANNEALED = 0.85;
 enum { MANY = 1000 };
 
-void tag_result_clear(TagResult *result)
-{
-    g_clear_pointer(&result->action, g_free);
-}
+CLEAR_DEFINE(tag_result_clear, TagResult, result, let_go(result->action, g_free));
 
 /* --- order --- */
 

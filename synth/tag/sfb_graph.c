@@ -100,12 +100,8 @@ SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
     return costs;
 }
 
-void synth_sfb_costs_free(SfbCosts *costs)
-{
-    if (!costs)
-        return;
-    free_each(costs->compute_s, costs->saved_s, costs->broadcast_s, costs);
-}
+FREE_DEFINE(synth_sfb_costs_free, SfbCosts, costs,
+            free_each(costs->compute_s, costs->saved_s, costs->broadcast_s));
 
 /* Solves the problem for each op's gradients alone; duplicated: out, the ops of all. */
 static double solve_each(SfbProblem problem, bool *duplicated)

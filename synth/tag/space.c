@@ -122,15 +122,10 @@ TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error)
     return g_steal_pointer(&space);
 }
 
-void synth_tag_space_free(TagSpace *space)
-{
-    if (!space)
-        return;
-    for (uint32_t g = 0; g < space->n_groups; g++)
-        g_free(space->group[g].device);
-    free_each(space->group, space->set, space->action, space->replicas, space->whole,
-              space->single, space);
-}
+FREE_DEFINE(synth_tag_space_free, TagSpace, space,
+            free_column(space->group, space->n_groups, device),
+            free_each(space->group, space->set, space->action, space->replicas,
+                      space->whole, space->single));
 
 uint32_t tag_data_parallel(const TagSpace *space)
 {

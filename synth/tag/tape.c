@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
+
 typedef enum { GIVEN, PRODUCT, SUM, TANH, LEAKY, ROWS, ATTEND } Kind;
 
 static const double SLOPE = 0.2;
@@ -27,8 +29,7 @@ static void entry_clear(gpointer data)
 {
     Entry *entry = data;
     if (!entry->given) {
-        g_free(entry->value);
-        g_free(entry->gradient);
+        free_each(entry->value, entry->gradient);
     }
     g_free(entry->part);
 }
@@ -41,13 +42,7 @@ Tape *tape_new(void)
     return tape;
 }
 
-void tape_free(Tape *tape)
-{
-    if (!tape)
-        return;
-    g_array_unref(tape->entry);
-    g_free(tape);
-}
+FREE_DEFINE(tape_free, Tape, tape, g_array_unref(tape->entry));
 
 static Entry *at(const Tape *tape, TapeValue value)
 {

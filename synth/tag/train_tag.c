@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "balance/balance.h"
+#include "data/base/free.h"
 #include "data/base/parallel.h"
 #include "data/models/model.h"
 #include "synth/answer/ratios.h"
@@ -61,12 +62,8 @@ typedef struct {
     TagCase tag;
 } Case;
 
-static void case_clear(Case *c)
-{
-    tag_case_clear(&c->tag);
-    cluster_view_free(c->view);
-    cluster_free(c->cluster);
-}
+static CLEAR_DEFINE(case_clear, Case, c, tag_case_clear(&c->tag),
+                    cluster_view_free(c->view), cluster_free(c->cluster));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
 
 static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error)
@@ -152,11 +149,9 @@ static Lessons lessons_new(void)
     return (Lessons){g_ptr_array_new(), g_ptr_array_new()};
 }
 
-static void lessons_clear(Lessons *lessons)
-{
-    g_ptr_array_free(lessons->learnt, TRUE);
-    g_ptr_array_free(lessons->held, TRUE);
-}
+static CLEAR_DEFINE(lessons_clear, Lessons, lessons,
+                    g_ptr_array_free(lessons->learnt, TRUE),
+                    g_ptr_array_free(lessons->held, TRUE));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lessons, lessons_clear)
 
 static bool lectures_hold(Lectures *l, GError **error)

@@ -113,13 +113,9 @@ TagTree *tag_tree_new(const TagWork *work, uint32_t n_actions, bool pairs)
     return tree;
 }
 
-void tag_tree_free(TagTree *tree)
-{
-    if (!tree)
-        return;
-    free_each(tree->parent, tree->order, tree->alone, tree->pair, tree->cost,
-              tree->choice, tree);
-}
+FREE_DEFINE(tag_tree_free, TagTree, tree,
+            free_each(tree->parent, tree->order, tree->alone, tree->pair, tree->cost,
+                      tree->choice));
 
 uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b)
 {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/names.h"
 
 #define EXPORT_ROW(name, description) {#name, description},
@@ -21,10 +22,7 @@ const ExportTarget *export_target(uint32_t index)
     return &target_row[index];
 }
 
-static void export_file_clear(ExportFile *file)
-{
-    g_free(file->text);
-}
+static CLEAR_DEFINE(export_file_clear, ExportFile, file, g_free(file->text));
 
 /* The files for one target, by its row; the case is of the plan. */
 static GArray *export_to(ExportCase *c, uint32_t row, GError **error)

@@ -45,12 +45,9 @@ Families *families_read(GError **error)
     return families;
 }
 
-void families_free(Families *families)
-{
-    json_decref(families->root);
-    g_hash_table_destroy(families->line);
-    free_each(families->path, families->text, families);
-}
+FREE_DEFINE(families_free, Families, families, json_decref(families->root),
+            g_hash_table_destroy(families->line),
+            free_each(families->path, families->text));
 
 const json_t *families_row(const Families *families, const char *name)
 {

@@ -36,13 +36,8 @@ typedef struct {
     GPtrArray *columns; /* their columns' names */
 } Table;
 
-static void row_free(void *data)
-{
-    Row *row = data;
-    free_each(row->id, row->name, row->colour);
-    g_ptr_array_unref(row->from);
-    g_free(row);
-}
+static FREE_DEFINE(row_free, Row, row, free_each(row->id, row->name, row->colour),
+                   g_ptr_array_unref(row->from));
 
 bool profile_is_table(const char *path)
 {
@@ -152,13 +147,8 @@ typedef struct Colour {
     GPtrArray *read, *readers; /* Row: next to its ops, where one is of the backward */
 } Colour;
 
-static void colour_free(void *data)
-{
-    Colour *colour = data;
-    g_ptr_array_unref(colour->read);
-    g_ptr_array_unref(colour->readers);
-    g_free(colour);
-}
+static FREE_DEFINE(colour_free, Colour, colour, g_ptr_array_unref(colour->read),
+                   g_ptr_array_unref(colour->readers));
 
 static char *name_of(const Row *row)
 {
@@ -198,7 +188,7 @@ static json_t *op_json(const Table *table, const Row *row, const Colour *colour)
 static GHashTable *colours_of(const Table *table)
 {
     GHashTable *colours =
-        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, colour_free);
+        g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)colour_free);
     for (guint i = 0; i < table->rows->len; i++) {
         Row *row = table->rows->pdata[i];
         Colour *colour = g_hash_table_lookup(colours, row->colour);
@@ -329,7 +319,7 @@ static json_t *to_profile(const Table *table, const char *path, GError **error)
 
 json_t *profile_from_table(const char *path, GError **error)
 {
-    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func(row_free);
+    g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)row_free);
     g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free),
                          type = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) by_id = g_hash_table_new(g_str_hash, g_str_equal);

@@ -13,10 +13,8 @@ typedef struct {
     LaunchWord word;
 } LaunchName;
 
-static void launch_name_clear(LaunchName *row)
-{
-    free_each(row->framework, row->name, row->says);
-}
+static CLEAR_DEFINE(launch_name_clear, LaunchName, row,
+                    free_each(row->framework, row->name, row->says));
 
 static bool names_take_row(const Csv *csv, void *data, GError **error)
 {

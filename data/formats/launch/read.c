@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
 #include "data/formats/launch/launch.h"
@@ -581,13 +582,5 @@ Launch *launch_read(const char *file, GError **error)
     return text ? launch_parse(file, text, length, error) : NULL;
 }
 
-void launch_free(Launch *launch)
-{
-    if (!launch)
-        return;
-    for (uint32_t i = 0; i < WORDS; i++)
-        g_free(launch->value[i]);
-    g_free(launch->value);
-    g_ptr_array_unref(launch->unknown);
-    g_free(launch);
-}
+FREE_DEFINE(launch_free, Launch, launch, free_items(launch->value, WORDS),
+            g_free(launch->value), g_ptr_array_unref(launch->unknown));

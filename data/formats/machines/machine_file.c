@@ -9,19 +9,14 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 
-void machine_file_free(MachineFile *machine)
-{
-    if (!machine)
-        return;
-    for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        free_each(machine->gpu[i].bus, machine->gpu[i].pci, machine->gpu[i].gcn,
-                  machine->gpu[i].product);
-    }
-    free_each(machine->gpu, machine->file, machine->absurd, machine->gpu_pairs,
-              machine->gpu_nic);
-    g_ptr_array_unref(machine->warning);
-    g_free(machine);
-}
+FREE_DEFINE(machine_file_free, MachineFile, machine,
+            free_column(machine->gpu, machine->n_gpus, bus),
+            free_column(machine->gpu, machine->n_gpus, pci),
+            free_column(machine->gpu, machine->n_gpus, gcn),
+            free_column(machine->gpu, machine->n_gpus, product),
+            free_each(machine->gpu, machine->file, machine->absurd, machine->gpu_pairs,
+                      machine->gpu_nic),
+            g_ptr_array_unref(machine->warning));
 
 MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
 {

@@ -415,9 +415,7 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
         good = finish(&reader, error);
     XML_ParserFree(reader.parser);
     g_ptr_array_unref(reader.target);
-    g_array_unref(reader.origin);
-    g_array_unref(reader.count);
-    g_array_unref(reader.has_element);
+    unref_arrays(reader.origin, reader.count, reader.has_element);
     g_hash_table_unref(reader.unknown);
     return good;
 }

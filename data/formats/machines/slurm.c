@@ -10,23 +10,11 @@
 
 enum { MOST_COLUMNS = 64, MOST_NODE_GPUS = 1024, NAME_BYTES = 90 };
 
-static void node_free(void *data)
-{
-    SlurmNode *node = data;
-    g_free(node->name);
-    g_free(node->features);
-    g_array_unref(node->gpus);
-    g_free(node);
-}
+static FREE_DEFINE(node_free, SlurmNode, node, free_each(node->name, node->features),
+                   g_array_unref(node->gpus));
 
-void slurm_free(SlurmFile *slurm)
-{
-    if (!slurm)
-        return;
-    g_free(slurm->file);
-    g_ptr_array_unref(slurm->node);
-    g_free(slurm);
-}
+FREE_DEFINE(slurm_free, SlurmFile, slurm, g_free(slurm->file),
+            g_ptr_array_unref(slurm->node));
 
 uint32_t slurm_gpus(const SlurmFile *slurm)
 {
@@ -278,7 +266,7 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
     g_autoptr(GHashTable) seen =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     slurm->file = g_strdup(file);
-    slurm->node = g_ptr_array_new_with_free_func(node_free);
+    slurm->node = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
     if (!g_utf8_validate(text, -1, NULL)) {
         refuse(error, "%s: expected text in UTF-8", file);
         return NULL;

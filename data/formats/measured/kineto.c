@@ -2,14 +2,12 @@
 #include "data/formats/measured/kineto.h"
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/stream.h"
 #include "data/formats/measured/kineto_reader.h"
 
-void kineto_facts_clear(KinetoFacts *facts)
-{
-    g_clear_pointer(&facts->device, g_free);
-    g_clear_pointer(&facts->note, g_ptr_array_unref);
-}
+CLEAR_DEFINE(kineto_facts_clear, KinetoFacts, facts, let_go(facts->device, g_free),
+             let_go(facts->note, g_ptr_array_unref));
 
 static bool parse(Reader *reader, GInputStream *stream, GError **error)
 {

@@ -10,20 +10,11 @@
 static const char *const COLUMN[] = {
     "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
 
-static void clear_time(void *data)
-{
-    LayerTime *time = data;
-    free_each(time->gpu, time->model, time->kind);
-}
+static CLEAR_DEFINE(clear_time, LayerTime, time,
+                    free_each(time->gpu, time->model, time->kind));
 
-void layer_profile_free(LayerProfile *profile)
-{
-    if (!profile)
-        return;
-    g_free(profile->file);
-    g_array_unref(profile->times);
-    g_free(profile);
-}
+FREE_DEFINE(layer_profile_free, LayerProfile, profile, g_free(profile->file),
+            g_array_unref(profile->times));
 
 /* No layer takes longer. */
 static const double LONGEST_S = 1e6;
@@ -54,7 +45,7 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
     g_autoptr(LayerProfile) profile = g_new0(LayerProfile, 1);
     profile->file = g_strdup(file);
     profile->times = g_array_new(FALSE, FALSE, sizeof(LayerTime));
-    g_array_set_clear_func(profile->times, clear_time);
+    g_array_set_clear_func(profile->times, (GDestroyNotify)clear_time);
     g_autoptr(Csv) csv = csv_read(file, error);
     if (!csv || !csv_expect(csv, COLUMN, NULL, error) ||
         !csv_each(csv, read_row, profile->times, error))

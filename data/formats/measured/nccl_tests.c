@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
@@ -88,11 +89,7 @@ static void nccl_run_close(NcclRun *run)
     run->open = false;
 }
 
-static void nccl_run_clear(NcclRun *run)
-{
-    g_free(run->name);
-    g_free(run->device);
-}
+static CLEAR_DEFINE(nccl_run_clear, NcclRun, run, free_each(run->name, run->device));
 
 static char *device_name(const NcclRun *run)
 {

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/units.h"
 #include "data/formats/measured/profile.h"
 
@@ -39,12 +40,7 @@ typedef struct {
     GArray *launch; /* double: seconds of each launch */
 } Report;
 
-static void clear_range(void *data)
-{
-    Range *range = data;
-    g_free(range->text);
-    g_free(range->kernel);
-}
+static CLEAR_DEFINE(clear_range, Range, range, free_each(range->text, range->kernel));
 
 /* "sizes = [[2, 3], [], [3, 5]]"; false if there are none. */
 static bool read_sizes(const char *text, Sizes *sizes)
@@ -342,7 +338,8 @@ static char *device_name(const Report *report)
 
 static double median(GArray *list)
 {
-    g_array_sort(list, number_compare); /* qsort takes no NULL, which an empty array may be */
+    g_array_sort(list,
+                 number_compare); /* qsort takes no NULL, which an empty array may be */
     return list->len > 0 ? g_array_index(list, double, list->len / 2) : 0;
 }
 
@@ -397,7 +394,7 @@ bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error)
                      .profile = profile_new(),
                      .open = g_array_new(FALSE, FALSE, sizeof(Range)),
                      .launch = g_array_new(FALSE, FALSE, sizeof(double))};
-    g_array_set_clear_func(report.open, clear_range);
+    g_array_set_clear_func(report.open, (GDestroyNotify)clear_range);
     const bool opened =
         sqlite3_open_v2(file, &report.db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK;
     sqlite3_db_config(report.db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -406,8 +403,7 @@ bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error)
     if (good)
         add_table(&report, list, tables);
     sqlite3_close(report.db);
-    g_array_unref(report.open);
-    g_array_unref(report.launch);
+    unref_arrays(report.open, report.launch);
     profile_free(report.profile);
     return good;
 }

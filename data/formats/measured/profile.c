@@ -6,34 +6,25 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 #include "data/base/units.h"
 
 enum { MOST_RANKS = 65536 };
 
-static void bin_free(void *data)
-{
-    ProfileBin *bin = data;
-    g_free(bin->what.shape);
-    g_array_unref(bin->seconds);
-    g_free(bin);
-}
+static FREE_DEFINE(bin_free, ProfileBin, bin, g_free(bin->what.shape),
+                   g_array_unref(bin->seconds));
 
 Profile *profile_new(void)
 {
     Profile *profile = g_new(Profile, 1);
-    profile->bin = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, bin_free);
+    profile->bin =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)bin_free);
     profile->order = g_ptr_array_new();
     return profile;
 }
 
-void profile_free(Profile *profile)
-{
-    if (!profile)
-        return;
-    g_ptr_array_unref(profile->order);
-    g_hash_table_unref(profile->bin);
-    g_free(profile);
-}
+FREE_DEFINE(profile_free, Profile, profile, g_ptr_array_unref(profile->order),
+            g_hash_table_unref(profile->bin));
 
 static ProfileBin *bin_of(Profile *profile, const char *key, const Measurement *what)
 {

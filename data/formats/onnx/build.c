@@ -2,6 +2,7 @@
  * loss. */
 #include "data/formats/onnx/ops.h"
 
+#include "data/base/free.h"
 #include "data/models/models.h"
 
 #include <string.h>
@@ -208,13 +209,8 @@ static bool build(Builder *b, TensorId *loss)
     return !b->failed;
 }
 
-static void builder_clear(Builder *b)
-{
-    g_free(b->view);
-    g_free(b->layer);
-    g_array_unref(b->product);
-    g_hash_table_unref(b->weight);
-}
+static CLEAR_DEFINE(builder_clear, Builder, b, free_each(b->view, b->layer),
+                    g_array_unref(b->product), g_hash_table_unref(b->weight));
 
 static void builder_init(Builder *b, Graph *graph)
 {

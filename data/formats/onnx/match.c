@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/formats/onnx/onnx.h"
 #include "data/formats/onnx/ops.h"
 
@@ -490,9 +491,7 @@ OnnxGroup *onnx_match(const OnnxModel *model)
             match_attention(&m, onnx_node(model, n));
     for (uint32_t n = 0; n < model->node->len; n++)
         match_node(&m, n);
-    g_free(m.curve);
-    g_free(m.hides);
-    g_array_unref(m.user);
-    g_array_unref(m.first);
+    free_each(m.curve, m.hides);
+    unref_arrays(m.user, m.first);
     return m.group;
 }

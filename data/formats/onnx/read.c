@@ -2,6 +2,7 @@
 #include "data/formats/onnx/onnx.h"
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 #include <string.h>
 
@@ -349,11 +350,7 @@ void onnx_free(OnnxModel *model)
     for (uint32_t i = 0; i < model->value->len; i++)
         g_free(onnx_value(model, i)->value);
     json_decref(model->nodes);
-    g_array_unref(model->node);
-    g_array_unref(model->value);
-    g_array_unref(model->operand);
-    g_array_unref(model->input);
-    g_array_unref(model->output);
+    unref_arrays(model->node, model->value, model->operand, model->input, model->output);
     g_free(model);
 }
 

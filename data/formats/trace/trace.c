@@ -1,5 +1,6 @@
 /* Execution traces in memory. */
 #include "data/formats/trace/trace.h"
+#include "data/base/free.h"
 #include "data/base/names.h"
 
 const char *trace_kind_name(TraceKind kind)
@@ -27,16 +28,8 @@ Trace *trace_new(void)
     return trace;
 }
 
-void trace_free(Trace *trace)
-{
-    if (!trace)
-        return;
-    g_free(trace->version);
-    g_array_unref(trace->node);
-    g_array_unref(trace->dep);
-    g_string_chunk_free(trace->text);
-    g_free(trace);
-}
+FREE_DEFINE(trace_free, Trace, trace, g_free(trace->version),
+            unref_arrays(trace->node, trace->dep), g_string_chunk_free(trace->text));
 
 uint32_t trace_add(Trace *trace, const TraceNode *node)
 {

@@ -135,8 +135,7 @@ static void uses_free(LoweredUses *uses)
 {
     if (--uses->n_owners > 0)
         return;
-    g_array_unref(uses->use);
-    g_array_unref(uses->round);
+    unref_arrays(uses->use, uses->round);
     g_free(uses);
 }
 
@@ -228,17 +227,10 @@ void lowered_scale(SimLowered *lowered, double factor)
     lowered->payload /= factor;
 }
 
-void sim_lowered_free(SimLowered *lowered)
-{
-    if (!lowered)
-        return;
-    uses_free(lowered->uses);
-    g_array_unref(lowered->phase);
-    g_array_unref(lowered->message);
-    g_array_unref(lowered->bundle_use);
-    free_each(lowered->bundle, lowered->member, lowered->first_of, lowered->message_of,
-              lowered);
-}
+FREE_DEFINE(sim_lowered_free, SimLowered, lowered, uses_free(lowered->uses),
+            unref_arrays(lowered->phase, lowered->message, lowered->bundle_use),
+            free_each(lowered->bundle, lowered->member, lowered->first_of,
+                      lowered->message_of));
 
 Algorithm sim_lowered_algorithm(const SimLowered *lowered)
 {

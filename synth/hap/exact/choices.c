@@ -1,4 +1,5 @@
 /* Choices of an op: the states of its tensors, its halves, and the arcs between states. */
+#include "data/base/free.h"
 #include "synth/hap/exact/transition.h"
 
 /* Forms in which the gradient of an output may arrive; Identity also stands for "none" and for the
@@ -90,17 +91,7 @@ void choices_price(Choices *c, const Pricer *pricer)
     choices_price_arcs(c);
 }
 
-void choices_free(Choices *c)
-{
-    op_view_clear(&c->view);
-    g_array_unref(c->halves);
-    g_array_unref(c->groups);
-    elimination_free(c->elimination);
-    g_array_unref(c->arcs.to);
-    g_array_unref(c->arcs.least);
-    g_free(c->first_arc);
-    index_clear(&c->asked);
-    g_array_unref(c->found);
-    g_ptr_array_unref(c->lists);
-    g_free(c);
-}
+FREE_DEFINE(choices_free, Choices, c, op_view_clear(&c->view),
+            unref_arrays(c->halves, c->groups), elimination_free(c->elimination),
+            unref_arrays(c->arcs.to, c->arcs.least), g_free(c->first_arc),
+            index_clear(&c->asked), g_array_unref(c->found), g_ptr_array_unref(c->lists));

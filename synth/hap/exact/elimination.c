@@ -378,12 +378,8 @@ struct Elimination *elimination_new(const Choices *c)
     return e;
 }
 
-static void factor_clear(Factor *factor)
-{
-    index_clear(&factor->keys);
-    g_array_unref(factor->row);
-    g_free(factor->merged);
-}
+static CLEAR_DEFINE(factor_clear, Factor, factor, index_clear(&factor->keys),
+                    g_array_unref(factor->row), g_free(factor->merged));
 
 void elimination_free(struct Elimination *e)
 {
@@ -413,15 +409,10 @@ static void prices_new(Elimination *e)
     e->arc_s = g_new(double, e->n_afters[0] * e->n_afters[1] * e->n_out * e->lanes);
 }
 
-static void prices_free(Elimination *e)
-{
-    g_clear_pointer(&e->wanted_s, g_free);
-    g_clear_pointer(&e->alias_s, g_free);
-    g_clear_pointer(&e->no_dy.s, g_free);
-    g_clear_pointer(&e->no_second.s, g_free);
-    g_clear_pointer(&e->no_contribution.s, g_free);
-    g_clear_pointer(&e->arc_s, g_free);
-}
+static CLEAR_DEFINE(prices_free, Elimination, e, let_go(e->wanted_s, g_free),
+                    let_go(e->alias_s, g_free), let_go(e->no_dy.s, g_free),
+                    let_go(e->no_second.s, g_free), let_go(e->no_contribution.s, g_free),
+                    let_go(e->arc_s, g_free));
 
 void choices_price_arcs(Choices *c)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 
 static uint32_t slot_of(const Index *index, uint64_t key)
 {
@@ -54,9 +55,5 @@ void index_empty(Index *index)
     index->n = 0;
 }
 
-void index_clear(Index *index)
-{
-    g_free(index->key);
-    g_free(index->slot);
-    *index = (Index){0};
-}
+CLEAR_DEFINE(index_clear, Index, index, free_each(index->key, index->slot),
+             *index = (Index){0});

@@ -1,6 +1,8 @@
 /* The state graphs of a space, made when a search first asks for them. */
 #include "synth/hap/exact/space.h"
 
+#include "data/base/free.h"
+
 SynthSpace *synth_space_new(const Graph *graph, const SynthPins *pins)
 {
     SynthSpace *space = g_new(SynthSpace, 1);
@@ -18,14 +20,8 @@ SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
     return space;
 }
 
-void synth_space_free(SynthSpace *space)
-{
-    if (!space)
-        return;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(space->states); i++)
-        states_free(space->states[i]);
-    g_free(space);
-}
+FREE_DEFINE(synth_space_free, SynthSpace, space,
+            release_items(space->states, G_N_ELEMENTS(space->states), states_free));
 
 States *space_states(SynthSpace *space, const Pricer *pricer, GError **error)
 {

@@ -269,16 +269,9 @@ void states_price(States *s, const Pricer *pricer)
         choices_price(choices, pricer);
 }
 
-void states_free(States *s)
-{
-    if (!s)
-        return;
-    g_hash_table_destroy(s->known);
-    g_hash_table_destroy(s->moves);
-    g_hash_table_destroy(s->choices);
-    g_ptr_array_unref(s->costs);
-    free_each(s->cut, s);
-}
+FREE_DEFINE(states_free, States, s, g_hash_table_destroy(s->known),
+            g_hash_table_destroy(s->moves), g_hash_table_destroy(s->choices),
+            g_ptr_array_unref(s->costs), g_free(s->cut));
 
 /* --- costs to the end --- */
 

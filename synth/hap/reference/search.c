@@ -1,4 +1,5 @@
 /* HAP's Fig. 10. Line numbers in comments are the figure's. */
+#include "data/base/free.h"
 #include "data/base/heap.h"
 #include "synth/hap/reference/reference.h"
 
@@ -406,9 +407,7 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
         result->time_s = synth_time(&pricer, result->program, ratio, 0);
     reference_theory_free(s.theory);
     g_hash_table_destroy(s.by_computed);
-    g_array_unref(s.queue);
-    g_array_unref(s.sets);
-    g_array_unref(s.nodes);
+    unref_arrays(s.queue, s.sets, s.nodes);
     pricer_clear(&pricer);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;

@@ -289,16 +289,10 @@ ReferenceTheory *reference_theory_new(const Pricer *pricer, GError **error)
     return theory;
 }
 
-void reference_theory_free(ReferenceTheory *theory)
-{
-    if (!theory)
-        return;
-    for (uint32_t p = 0; p < theory->n_tensors * FORM_MAX; p++)
-        g_array_unref(theory->users[p]);
-    free_each(theory->users, theory->least);
-    g_array_unref(theory->fused);
-    free_each(theory->index, theory->tensor, theory);
-}
+FREE_DEFINE(reference_theory_free, ReferenceTheory, theory,
+            release_items(theory->users, theory->n_tensors *FORM_MAX, g_array_unref),
+            free_each(theory->users, theory->least), g_array_unref(theory->fused),
+            free_each(theory->index, theory->tensor));
 
 /* --- programs --- */
 
