@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 /* A tensor above the largest measured one goes on with the mean slope over this factor of sizes. */
 static const double LAST_SIZES = 8;
@@ -271,11 +272,7 @@ static double pair_seconds(const CollectiveCurves *curves, const Pair *pair,
                      pair->weight * log(seconds_in(curves, pair->many, place, bytes)));
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    const CurvePoint *x = a, *y = b;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
+static ORDER_DEFINE(by_bytes, CurvePoint, ASCENDING(bytes));
 
 /* The points of both curves, at their sizes in the place; *n gets their number. Caller frees. */
 static CurvePoint *points_in(const CollectiveCurves *curves, const Pair *pair,

@@ -1,6 +1,7 @@
 /* Curves of measured times, lines below them, and which op has which. */
 #include "data/graph/times.h"
 
+#include "data/base/order.h"
 #include "data/graph/build.h"
 
 #include <math.h>
@@ -20,11 +21,7 @@ void op_times_free(OpTimes *times)
     g_free(times);
 }
 
-static int by_samples(const void *a, const void *b)
-{
-    const TimePoint *x = a, *y = b;
-    return (x->samples > y->samples) - (x->samples < y->samples);
-}
+static ORDER_DEFINE(by_samples, TimePoint, ASCENDING(samples));
 
 /* Copies the points, of other samples each, in any order. */
 static void add_curve(OpTimes *times, const char *type, uint32_t n,

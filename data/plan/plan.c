@@ -3,6 +3,7 @@
 #include "data/base/assert.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "data/base/order.h"
 #include "data/plan/fidelity.h"
 
 #include <math.h>
@@ -209,17 +210,8 @@ OpId *plan_ties(const Program *program, const Graph *graph)
     return above;
 }
 
-int plan_compare_splits(const void *a, const void *b)
-{
-    const Split *x = a, *y = b;
-    if (x->group != y->group)
-        return x->group < y->group ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->segment != y->segment)
-        return x->segment < y->segment ? -1 : 1;
-    return (x->units > y->units) - (x->units < y->units);
-}
+ORDER_DEFINE(plan_compare_splits, Split, ASCENDING(group), ASCENDING(kind),
+             ASCENDING(segment), ASCENDING(units));
 
 const Split *plan_find_split(const Plan *plan, const Split *key)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/order.h"
 #include "data/base/units.h"
 #include "experiments/answers/days.h"
 
@@ -148,11 +149,7 @@ static bool take_failure(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-static gint by_time(gconstpointer a, gconstpointer b)
-{
-    const Failure *x = a, *y = b;
-    return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
+static ORDER_DEFINE(by_time, Failure, ASCENDING(time_s));
 
 /* Appends the times and the machines of a log, in the order of time. */
 static bool read_failures(const char *file, GArray *times, GArray *machines,

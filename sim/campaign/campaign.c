@@ -4,14 +4,11 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/base/parallel.h"
 #include "sim/campaign/run.h"
 
-static int by_goodput(gconstpointer a, gconstpointer b)
-{
-    const SimCampaignRun *x = a, *y = b;
-    return (x->work_s > y->work_s) - (x->work_s < y->work_s);
-}
+static ORDER_DEFINE(by_goodput, SimCampaignRun, ASCENDING(work_s));
 
 static void summarize(SimCampaignReport *report, double days_s)
 {

@@ -2,14 +2,11 @@
 #include <gsl/gsl_randist.h>
 #include <math.h>
 
+#include "data/base/order.h"
 #include "sim/campaign/run.h"
 #include "sim/event/random.h"
 
-static int by_time(gconstpointer a, gconstpointer b)
-{
-    const SimCampaignEvent *x = a, *y = b;
-    return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
+static ORDER_DEFINE(by_time, SimCampaignEvent, ASCENDING(time_s));
 
 static void add_event(GArray *list, double time_s, bool slow, int more)
 {

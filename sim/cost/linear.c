@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/cost/split.h"
 #include "sim/cost/step.h"
 #include "sim/cost/turns.h"
@@ -173,11 +174,7 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
     }
 }
 
-static int compare_terms(const void *a, const void *b)
-{
-    const SimTerm *x = a, *y = b;
-    return (x->stage > y->stage) - (x->stage < y->stage);
-}
+static ORDER_DEFINE(compare_terms, SimTerm, ASCENDING(stage));
 
 static void new_cells(SimLinear *linear, const ClusterView *view)
 {

@@ -3,19 +3,15 @@
 
 #include <stdlib.h>
 
+#include "data/base/order.h"
+
 static uint32_t op_segment(const uint16_t *segment, OpId op)
 {
     KILTER_ASSERT(op != GRAPH_NONE);
     return segment ? segment[op] : 0;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const SimSplit *x = a, *y = b;
-    if (x->segment != y->segment)
-        return x->segment < y->segment ? -1 : 1;
-    return (x->units > y->units) - (x->units < y->units);
-}
+static ORDER_DEFINE(compare, SimSplit, ASCENDING(segment), ASCENDING(units));
 
 /* Adds a split if it is new. Most splits repeat those of the last instructions, so the latest
  * splits stand last and are searched first. */

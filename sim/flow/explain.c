@@ -1,6 +1,7 @@
 /* An explanation of what bounds an iteration: the parts of the critical path. */
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/base/units.h"
 #include "sim/flow/timeline.h"
 
@@ -68,13 +69,7 @@ static uint32_t layer_of(const Explain *e, const SimSpan *span)
                                         : e->layer[instr->tensor];
 }
 
-static int longest_part(const void *a, const void *b)
-{
-    const Part *x = a, *y = b;
-    if (x->seconds != y->seconds)
-        return x->seconds > y->seconds ? -1 : 1;
-    return (x->key > y->key) - (x->key < y->key);
-}
+static ORDER_DEFINE(longest_part, Part, DESCENDING(seconds), ASCENDING(key));
 
 typedef uint32_t (*KeyOf)(const Explain *e, const SimSpan *span);
 

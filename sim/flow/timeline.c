@@ -2,6 +2,7 @@
 #include "sim/flow/timeline.h"
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,11 +109,7 @@ typedef struct {
     double start_s, end_s;
 } Interval;
 
-static int compare(const void *a, const void *b)
-{
-    const Interval *x = a, *y = b;
-    return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
+static ORDER_DEFINE(compare, Interval, ASCENDING(start_s));
 
 /* Sorts intervals, which mostly are in order already, and merges those that touch; returns how many
  * are left. */

@@ -1,6 +1,7 @@
 /* Streams: the order in which a lane's tasks run. */
 #include "sim/tasks/streams.h"
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 #include <stdlib.h>
 
@@ -9,13 +10,7 @@ typedef struct {
     uint32_t place, task;
 } Place;
 
-static int compare(const void *a, const void *b)
-{
-    const Place *x = a, *y = b;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return (x->task > y->task) - (x->task < y->task);
-}
+static ORDER_DEFINE(compare, Place, ASCENDING(place), ASCENDING(task));
 
 static Place place_of(const SimStreams *s, uint32_t id)
 {

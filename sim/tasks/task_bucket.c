@@ -1,4 +1,5 @@
 /* Buckets of gradients' all-reduces and reduce-scatters. */
+#include "data/base/order.h"
 #include "sim/cost/step.h"
 #include "sim/tasks/task_lower.h"
 
@@ -20,19 +21,8 @@ void task_bucket_init(Lower *lower)
         g_new0(bool, (size_t)lower->sim->parts->layout.instances->n_places *FORM_MAX);
 }
 
-static int compare_held(const void *a, const void *b)
-{
-    const Held *x = a, *y = b;
-    if (x->team != y->team)
-        return x->team < y->team ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->to != y->to)
-        return x->to < y->to ? -1 : 1;
-    if (x->ready != y->ready)
-        return x->ready < y->ready ? -1 : 1;
-    return (x->instr > y->instr) - (x->instr < y->instr);
-}
+static ORDER_DEFINE(compare_held, Held, ASCENDING(team), ASCENDING(kind), ASCENDING(to),
+                    ASCENDING(ready), ASCENDING(instr));
 
 /* Whether both can be in one bucket: the same ranks get the same shares. */
 static bool are_alike(const Held *x, const Held *y)

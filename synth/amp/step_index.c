@@ -1,6 +1,7 @@
 /* Steps by layer, and which layers have equal steps. */
 #include <string.h>
 
+#include "data/base/order.h"
 #include "synth/amp/steps.h"
 
 /* --- where the steps of layers and gradients of steps begin --- */
@@ -17,11 +18,7 @@ static void index_steps(AmpSteps *steps, uint32_t n_layers)
         steps->first[i + 1] += steps->first[i];
 }
 
-static int by_step(gconstpointer a, gconstpointer b)
-{
-    const AmpGradient *x = a, *y = b;
-    return (x->step > y->step) - (x->step < y->step);
-}
+static ORDER_DEFINE(by_step, AmpGradient, ASCENDING(step));
 
 /* Sorts the gradients by step, once steps have their final numbers. */
 static void sort_gradients(AmpSteps *steps)

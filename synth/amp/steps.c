@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/sim.h"
 
 /* --- reading a program --- */
@@ -198,15 +199,8 @@ static void count_late(const Reading *r)
 
 /* --- order and times --- */
 
-static int by_place(gconstpointer a, gconstpointer b)
-{
-    const Numbered *x = a, *y = b;
-    if (x->step.pass != y->step.pass)
-        return x->step.pass < y->step.pass ? -1 : 1;
-    if (x->step.layer != y->step.layer)
-        return x->step.layer < y->step.layer ? -1 : 1;
-    return (x->instr > y->instr) - (x->instr < y->instr);
-}
+static ORDER_DEFINE(by_place, Numbered, ASCENDING(step.pass), ASCENDING(step.layer),
+                    ASCENDING(instr));
 
 static void sort_steps(Reading *r)
 {

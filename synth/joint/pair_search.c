@@ -4,6 +4,7 @@
  * its walk is shortest. */
 #include <math.h>
 
+#include "data/base/order.h"
 #include "synth/answer/complete.h"
 #include "synth/joint/search.h"
 
@@ -27,11 +28,7 @@ static void found_clear(void *data)
     synth_joint_shared_free(found->shared);
 }
 
-static gint by_walk(gconstpointer a, gconstpointer b)
-{
-    const Found *x = a, *y = b;
-    return (x->walk_s > y->walk_s) - (x->walk_s < y->walk_s);
-}
+static ORDER_DEFINE(by_walk, Found, ASCENDING(walk_s));
 
 /* Gives a half the schedule under which it takes least, and returns its seconds. */
 static double choose_schedule(const JointMenu *menu, const Found *found, uint32_t half,

@@ -1,5 +1,6 @@
 /* The search of the planner joint (synth/joint/search.h). */
 #include "synth/joint/search.h"
+#include "data/base/order.h"
 #include "synth/joint/menu.h"
 
 #include <math.h>
@@ -58,17 +59,8 @@ typedef struct {
  * the time of the best one. */
 static const double NEAR = 1.1, FAR = 1.5;
 
-static gint by_walk(gconstpointer a, gconstpointer b)
-{
-    const JointFound *x = a, *y = b;
-    if (x->walk_s != y->walk_s)
-        return x->walk_s < y->walk_s ? -1 : 1;
-    if (x->pipeline.schedule != y->pipeline.schedule)
-        return x->pipeline.schedule < y->pipeline.schedule ? -1 : 1;
-    if (x->pipeline.chunks != y->pipeline.chunks)
-        return x->pipeline.chunks < y->pipeline.chunks ? -1 : 1;
-    return (x->problem > y->problem) - (x->problem < y->problem);
-}
+static ORDER_DEFINE(by_walk, JointFound, ASCENDING(walk_s), ASCENDING(pipeline.schedule),
+                    ASCENDING(pipeline.chunks), ASCENDING(problem));
 
 /* Whether each stage has a layer for each chunk, and the schedule suits the numbers. */
 static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
@@ -216,13 +208,7 @@ bool joint_is_large(JointMenu *menu, uint32_t batch)
 
 /* --- runs of the search --- */
 
-static gint by_least(gconstpointer a, gconstpointer b)
-{
-    const Run *x = a, *y = b;
-    if (x->least_s != y->least_s)
-        return x->least_s < y->least_s ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
-}
+static ORDER_DEFINE(by_least, Run, ASCENDING(least_s), ASCENDING(number));
 
 static void add_run(GArray *runs, uint32_t problem, double least_s, const JointWay *way,
                     const uint32_t *order)
@@ -374,13 +360,7 @@ static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
     }
 }
 
-static gint by_run(gconstpointer a, gconstpointer b)
-{
-    const Run *x = a, *y = b;
-    if (x->walk_s != y->walk_s)
-        return x->walk_s < y->walk_s ? -1 : 1;
-    return (x->problem > y->problem) - (x->problem < y->problem);
-}
+static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
 
 /* The best run of each number of microbatches whose pipelines are not much slower than the best
  * one. */

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/order.h"
 #include "synth/joint/cost.h"
 #include "synth/joint/joint.h"
 #include "synth/joint/menu.h"
@@ -491,13 +492,7 @@ void synth_joint_result_clear(JointResult *result)
     g_clear_pointer(&result->best, g_array_unref);
 }
 
-static gint by_cost(gconstpointer a, gconstpointer b)
-{
-    const JointPipeline *x = a, *y = b;
-    if (x->cost_s != y->cost_s)
-        return x->cost_s < y->cost_s ? -1 : 1;
-    return (x->n_stages > y->n_stages) - (x->n_stages < y->n_stages);
-}
+static ORDER_DEFINE(by_cost, JointPipeline, ASCENDING(cost_s), ASCENDING(n_stages));
 
 static void collect(const Search *s, JointResult *result)
 {

@@ -1,6 +1,7 @@
 /* When and where the instructions of a pipeline run: their phases, stages and needs, and units that
  * are computed again. */
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "synth/pipeline/build.h"
 
 static size_t cell(Operand operand)
@@ -233,15 +234,8 @@ static void find_weights(Builder *b)
     }
 }
 
-static int compare_needs(const void *a, const void *b)
-{
-    const Need *x = a, *y = b;
-    if (x->maker != y->maker)
-        return x->maker < y->maker ? -1 : 1;
-    if (x->tensor != y->tensor)
-        return x->tensor < y->tensor ? -1 : 1;
-    return (x->to_group > y->to_group) - (x->to_group < y->to_group);
-}
+static ORDER_DEFINE(compare_needs, Need, ASCENDING(maker), ASCENDING(tensor),
+                    ASCENDING(to_group));
 
 /* Finds the tensors that groups send one another. Inputs are never sent, but loaded wherever they
  * are used. */

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "data/base/order.h"
 #include "synth/tag/search_state.h"
 
 typedef struct {
@@ -10,13 +11,7 @@ typedef struct {
     uint16_t action;
 } Child;
 
-static int compare(const void *a, const void *b)
-{
-    const Child *x = a, *y = b;
-    if (x->bound != y->bound)
-        return x->bound < y->bound ? -1 : 1;
-    return (x->action > y->action) - (x->action < y->action);
-}
+static ORDER_DEFINE(compare, Child, ASCENDING(bound), ASCENDING(action));
 
 /* Whether no strategy with this bound can be better than the best known, or none fits. */
 static bool is_hopeless(const TagState *t, double bound)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "synth/tag/tag.h"
 
 /* --- op groups as list schedulers see them --- */
@@ -71,13 +72,7 @@ static void add_arcs(GArray *arcs, const TagSpace *space, const TagWork *work,
     }
 }
 
-static int compare_arcs(const void *a, const void *b)
-{
-    const TagArc *x = a, *y = b;
-    if (x->to != y->to)
-        return x->to < y->to ? -1 : 1;
-    return (x->from > y->from) - (x->from < y->from);
-}
+static ORDER_DEFINE(compare_arcs, TagArc, ASCENDING(to), ASCENDING(from));
 
 TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *quick)
 {

@@ -1,5 +1,6 @@
 /* The search `best`, and the order in which all methods look at op groups. */
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "synth/tag/search_state.h"
 
 #include <float.h>
@@ -20,13 +21,7 @@ typedef struct {
     uint32_t group;
 } Ranked;
 
-static int compare_ranked(const void *a, const void *b)
-{
-    const Ranked *x = a, *y = b;
-    if (x->key != y->key)
-        return x->key < y->key ? -1 : 1;
-    return (x->group > y->group) - (x->group < y->group);
-}
+static ORDER_DEFINE(compare_ranked, Ranked, ASCENDING(key), ASCENDING(group));
 
 /* Op groups by time, longest first, and by their first ops. */
 static void find_order(TagState *t)

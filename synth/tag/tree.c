@@ -2,6 +2,7 @@
 #include "synth/tag/tree.h"
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,15 +13,7 @@ typedef struct {
     uint32_t a, b;
 } Flow;
 
-static int compare_flows(const void *a, const void *b)
-{
-    const Flow *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    return (x->b > y->b) - (x->b < y->b);
-}
+static ORDER_DEFINE(compare_flows, Flow, DESCENDING(bytes), ASCENDING(a), ASCENDING(b));
 
 /* Bytes between groups, counted once per tensor and reading op, largest first; *n gets the number
  * of pairs. */

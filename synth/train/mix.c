@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "data/base/order.h"
 #include "synth/answer/complete.h"
 #include "synth/train/again.h"
 #include "synth/train/train.h"
@@ -122,13 +123,7 @@ typedef struct {
     uint64_t bytes;
 } Weight;
 
-static int compare_weights(const void *a, const void *b)
-{
-    const Weight *x = a, *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return x->layer < y->layer ? -1 : x->layer > y->layer;
-}
+static ORDER_DEFINE(compare_weights, Weight, DESCENDING(bytes), ASCENDING(layer));
 
 /* The layers, those with most parameters first. Caller frees. */
 static uint32_t *heaviest_first(const Graph *graph)

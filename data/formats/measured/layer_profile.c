@@ -6,6 +6,7 @@
 #include "data/base/csv.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 static const char *const COLUMN[] = {
     "gpu", "model", "tmp", "layer_index", "layer_kind", "fwd_time_s_per_sample", NULL};
@@ -34,11 +35,7 @@ static bool read_row(const Csv *csv, void *times, GError **error)
     return true;
 }
 
-static int by_layer(gconstpointer a, gconstpointer b)
-{
-    const LayerTime *x = a, *y = b;
-    return (x->layer > y->layer) - (x->layer < y->layer);
-}
+static ORDER_DEFINE(by_layer, LayerTime, ASCENDING(layer));
 
 LayerProfile *layer_profile_read(const char *file, GError **error)
 {

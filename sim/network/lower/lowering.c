@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/network/lower/lower.h"
 
 #define LOWERING_ENTRY(traffic, algorithm, how) \
@@ -67,11 +68,7 @@ typedef struct {
     uint32_t position, rank;
 } Placed;
 
-static int by_position(const void *a, const void *b)
-{
-    const Placed *x = a, *y = b;
-    return (x->position > y->position) - (x->position < y->position);
-}
+static ORDER_DEFINE(by_position, Placed, ASCENDING(position));
 
 /* Ranks of each group in the topology's order. */
 static void order_ranks(Lower *lower)

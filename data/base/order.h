@@ -1,0 +1,26 @@
+/* Orders of items, for qsort, g_array_sort and their like:
+ *
+ *     static ORDER_DEFINE(by_time, Task, ASCENDING(time_s), DESCENDING(device));
+ *
+ * defines by_time(const void *, const void *), which compares up to five members of two Tasks: the
+ * first that differ decide. */
+#pragma once
+
+#define ORDER_DEFINE(name, Type, ...)                                    \
+    int name(const void *left, const void *right)                        \
+    {                                                                    \
+        const Type *x = left, *y = right;                                \
+        return ORDER_BY(__VA_ARGS__, ORDER_5, ORDER_4, ORDER_3, ORDER_2, \
+                        ORDER_1, )(__VA_ARGS__);                         \
+    }                                                                    \
+    _Static_assert(sizeof(Type) > 0, "the type of the items")
+
+#define ASCENDING(member)  ((x->member > y->member) - (x->member < y->member))
+#define DESCENDING(member) ((x->member < y->member) - (x->member > y->member))
+
+#define ORDER_BY(a, b, c, d, e, order, ...) order
+#define ORDER_1(a)                          a
+#define ORDER_2(a, ...)                     (a ?: ORDER_1(__VA_ARGS__))
+#define ORDER_3(a, ...)                     (a ?: ORDER_2(__VA_ARGS__))
+#define ORDER_4(a, ...)                     (a ?: ORDER_3(__VA_ARGS__))
+#define ORDER_5(a, ...)                     (a ?: ORDER_4(__VA_ARGS__))
