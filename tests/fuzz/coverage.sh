@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints which part of each reader's lines (tests/fuzz/readers.txt) its seeds, their damaged copies and the learnt corpus reach.
+# Prints which part of each reader's lines and branches (tests/fuzz/readers.txt) its seeds, their damaged copies and the learnt corpus reach.
 #
 #     tests/fuzz/coverage.sh BUILD [READER...]        from the root of a checkout
 #
@@ -20,13 +20,20 @@ for reader; do
     [ ! -d "out/fuzz/$reader" ] || "$build/tests/replay_$reader" --learnt "out/fuzz/$reader" >>"out/fuzz/$reader.replay" 2>&1 ||
         { cat "out/fuzz/$reader.replay" >&2; exit 1; }
     for file in $files; do
-        (cd "$build" && gcov -t "${file%%/*}"/CMakeFiles/*.dir/"${file#*/}.gcda") 2>/dev/null | awk -F: -v file="$file" '
+        (cd "$build" && gcov -t -b "${file%%/*}"/CMakeFiles/*.dir/"${file#*/}.gcda") 2>/dev/null | awk -F: -v file="$file" '
+            /^branch/ { if (mine) print "branch", ($0 ~ /taken [1-9]/) }
+            /^(branch|call|unconditional|function)/ { next }
             $2 + 0 == 0 && $3 == "Source" { mine = substr($4, length($4) - length(file) + 1) == file }
             mine && $1 ~ /[0-9]/ { print "reached" }
             mine && $1 ~ /[#=]/ { print "missed " file ":" $2 + 0 }'
     done >"out/fuzz/$reader.lines"
     grep '^missed' "out/fuzz/$reader.lines" >"out/fuzz/$reader.missed" || :
-    awk -v reader="$reader" '$1 == "reached" { n++ }
-        END { printf "%-14s %4d of %4d lines, %3.0f %%\n", reader, n, NR, NR ? 100 * n / NR : 0 }' "out/fuzz/$reader.lines"
+    awk -v reader="$reader" '
+        $1 == "branch" { branches++; taken += $2; next }
+        { lines++; n += $1 == "reached" }
+        END {
+            printf "%-14s %4d of %4d lines, %3.0f %%; %4d of %4d branches, %3.0f %%\n", reader,
+                n, lines, lines ? 100 * n / lines : 0, taken, branches, branches ? 100 * taken / branches : 0
+        }' "out/fuzz/$reader.lines"
     rm -f "out/fuzz/$reader.lines"
 done
