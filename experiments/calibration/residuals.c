@@ -24,16 +24,12 @@ static const char *generation_of(const Chip *chip)
 /* Of what most products take in. */
 static uint32_t bits_of(Precision precision)
 {
-    switch (precision) {
-    case PRECISION_SINGLE:
-        return 32;
-    case PRECISION_FP8:
-    case PRECISION_FP8_F32_GRADIENTS:
-    case PRECISION_MXFP8:
-        return 8;
-    default:
-        return 16;
-    }
+    static const uint32_t BITS[NUMBERS] = {[NUMBERS_F32] = 32,
+                                           [NUMBERS_F16] = 16,
+                                           [NUMBERS_BF16] = 16,
+                                           [NUMBERS_F8] = 8,
+                                           [NUMBERS_F4] = 4};
+    return BITS[precision_least_numbers(precision)];
 }
 
 ResidualKind residual_kind(const Plan *plan, const Graph *graph, const ClusterView *view,
