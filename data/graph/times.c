@@ -1,6 +1,7 @@
 /* Curves of measured times, lines below them, and which op has which. */
 #include "data/graph/times.h"
 
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/graph/build.h"
 
@@ -12,14 +13,8 @@ OpTimes *op_times_new(void)
     return g_new0(OpTimes, 1);
 }
 
-void op_times_free(OpTimes *times)
-{
-    for (uint32_t i = 0; times && i < times->n; i++)
-        g_free(times->curve[i].point);
-    if (times)
-        g_free(times->curve);
-    g_free(times);
-}
+FREE_DEFINE(op_times_free, OpTimes, times, free_column(times->curve, times->n, point),
+            g_free(times->curve));
 
 static ORDER_DEFINE(by_samples, TimePoint, ASCENDING(samples));
 

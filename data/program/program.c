@@ -103,8 +103,7 @@ DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t
 
 void program_groups_free(DeviceGroup *group, uint32_t n)
 {
-    for (uint32_t g = 0; g < n; g++)
-        g_free(group[g].device);
+    free_column(group, n, device);
     g_free(group);
 }
 

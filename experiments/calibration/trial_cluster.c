@@ -270,8 +270,7 @@ bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,
     (void)trial_list_alike(list, first);
     Work work = {.list = list, .plan = plan, .detail = detail, .first = first};
     const bool good = fit_all(&work, threads, fitted, error);
-    for (uint32_t i = 0; i < list->len; i++)
-        trial_plan_clear(&plan[i]);
+    clear_items(plan, list->len, trial_plan_clear);
     return good;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/base/units.h"
 #include "experiments/answers/days.h"
@@ -16,16 +17,13 @@ enum {
     MOST_MACHINES = 10000, /* that one failure takes out */
 };
 
-void command_campaign_clear(CommandCampaign *campaign)
-{
-    char **text[] = {&campaign->days,     &campaign->mtbf,       &campaign->weibull,
-                     &campaign->failures, &campaign->checkpoint, &campaign->save,
-                     &campaign->write,    &campaign->restart,    &campaign->repair,
-                     &campaign->spares,   &campaign->stragglers, &campaign->plot,
-                     &campaign->parts};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++)
-        g_clear_pointer(text[i], g_free);
-}
+CLEAR_DEFINE(command_campaign_clear, CommandCampaign, campaign,
+             free_each(campaign->days, campaign->mtbf, campaign->weibull,
+                       campaign->failures, campaign->checkpoint, campaign->save,
+                       campaign->write, campaign->restart, campaign->repair,
+                       campaign->spares, campaign->stragglers, campaign->plot,
+                       campaign->parts),
+             *campaign = (CommandCampaign){0});
 
 /* --- what is asked --- */
 

@@ -223,8 +223,7 @@ void claims_free(Claims *claims)
 {
     if (!claims)
         return;
-    for (uint32_t i = 0; i < claims->n_columns; i++)
-        g_free(claims->column[i]);
+    free_items(claims->column, claims->n_columns);
     g_free(claims->column);
     for (uint32_t i = 0; i < claims->n; i++) {
         free_each(claims->claim[i].column, claims->claim[i].claim, claims->claim[i].text,

@@ -606,7 +606,6 @@ void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimRepor
     json_object_set_new(answer, "limits_by_layer", limits_json(&d, true));
     json_object_set_new(answer, "hops", hops_json(&d));
     json_object_set_new(answer, "links", drawn_links(&d));
-    for (uint32_t l = 0; l < timeline->n_lanes; l++)
-        g_free(d.span[l]);
+    free_items(d.span, timeline->n_lanes);
     free_each(d.span, d.n_spans, d.stage);
 }

@@ -174,8 +174,7 @@ static bool calibrate_trials(TrialSet *set, const ScoreOptions *options, Score *
         }
     score->n_fitted = made->len;
     const bool good = made->len == 0 || fit_plans(set, options, plan, made, score, error);
-    for (uint32_t k = 0; k < made->len; k++)
-        trial_plan_clear(&plan[k]);
+    clear_items(plan, made->len, trial_plan_clear);
     return good;
 }
 

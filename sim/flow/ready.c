@@ -1,6 +1,8 @@
 /* Queues of tasks that are ready, one for each stream of each lane. */
 #include "sim/flow/ready.h"
 
+#include "data/base/free.h"
+
 struct SimReady {
     const SimStreams *streams;
     /* [stream * n_lanes + lane]: tasks; the first one runs, or is about to */
@@ -22,18 +24,11 @@ SimReady *sim_ready_new(const SimStreams *streams)
     return ready;
 }
 
-void sim_ready_free(SimReady *ready)
-{
-    if (!ready)
-        return;
-    const uint32_t n = ready->streams->n_streams * ready->streams->tasks->teams->n_lanes;
-    for (uint32_t i = 0; i < n; i++)
-        g_queue_clear(&ready->queue[i]);
-    g_free(ready->queue);
-    g_free(ready->behind);
-    g_array_unref(ready->started);
-    g_free(ready);
-}
+FREE_DEFINE(sim_ready_free, SimReady, ready,
+            clear_items(ready->queue,
+                        ready->streams->n_streams * ready->streams->tasks->teams->n_lanes,
+                        g_queue_clear),
+            free_each(ready->queue, ready->behind), g_array_unref(ready->started));
 
 /* The queue of the task's stream on a lane; without overlap a lane has one for all. */
 static GQueue *queue_of(const SimReady *ready, uint32_t task, uint32_t lane)

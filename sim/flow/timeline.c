@@ -27,19 +27,13 @@ SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_t
     return timeline;
 }
 
-void sim_timeline_free(SimTimeline *timeline)
-{
-    if (!timeline)
-        return;
-    for (uint32_t l = 0; timeline->memory && l < timeline->n_lanes; l++)
-        g_array_free(timeline->memory[l], true);
-    for (uint32_t i = 0; i < timeline->n_links; i++)
-        g_free(timeline->link[i].name);
-    for (uint32_t t = 0; t < timeline->n_teams; t++)
-        g_free(timeline->team[t].lane);
-    free_each(timeline->team, timeline->memory, timeline->link, timeline->lane,
-              timeline->span, timeline->bucket, timeline);
-}
+FREE_DEFINE(sim_timeline_free, SimTimeline, timeline,
+            release_items(timeline->memory, timeline->memory ? timeline->n_lanes : 0,
+                          g_array_unref),
+            free_column(timeline->link, timeline->n_links, name),
+            free_column(timeline->team, timeline->n_teams, lane),
+            free_each(timeline->team, timeline->memory, timeline->link, timeline->lane,
+                      timeline->span, timeline->bucket));
 
 const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
                                uint32_t *n)

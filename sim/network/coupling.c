@@ -24,8 +24,7 @@ void coupling_clear(Coupling *coupling, uint32_t n_links)
     for (uint32_t i = 0; i <= n_links; i++) {
         free_each(coupling->row[i].term, coupling->column[i].term);
     }
-    for (uint32_t i = 0; i < coupling->n_pairs; i++)
-        g_free(coupling->pair[i].member);
+    free_column(coupling->pair, coupling->n_pairs, member);
     free_each(coupling->row, coupling->column, coupling->pair, coupling->slot);
     g_array_unref(coupling->free_pairs);
 }

@@ -31,8 +31,7 @@ void share_init(SimShare *share, const Topology *topology)
 
 void share_clear(SimShare *share)
 {
-    for (uint32_t i = 0; i < share->n_links; i++)
-        g_free(share->clock[i].tags.at);
+    free_column(share->clock, share->n_links, tags.at);
     for (uint32_t i = 0; i < share->n_flows; i++)
         share_release(share, i);
     coupling_clear(&share->coupling, share->n_links);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/free.h"
 #include "sim/event/random.h"
 #include "sim/network/measured.h"
 #include "sim/tasks/piece.h"
@@ -66,19 +67,11 @@ SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine,
     return transport;
 }
 
-void sim_transport_free(SimTransport *transport)
-{
-    if (!transport)
-        return;
-    g_ptr_array_unref(transport->runs);
-    g_hash_table_unref(transport->like);
-    g_hash_table_unref(transport->lowered);
-    g_free(transport->stands);
-    if (!transport->place)
-        sim_network_free(transport->network);
-    sim_measured_free(transport->measured);
-    g_free(transport);
-}
+FREE_DEFINE(sim_transport_free, SimTransport, transport,
+            g_ptr_array_unref(transport->runs), g_hash_table_unref(transport->like),
+            g_hash_table_unref(transport->lowered), g_free(transport->stands),
+            sim_network_free(transport->place ? NULL : transport->network),
+            sim_measured_free(transport->measured));
 
 SimNetwork *sim_transport_network(SimTransport *transport)
 {

@@ -141,8 +141,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.maker);
     g_array_unref(lower.held);
     g_free(lower.is_held);
-    for (uint32_t g = 0; g < sim->parts->layout.n_groups; g++)
-        g_array_unref(lower.inner[g]);
+    release_items(lower.inner, sim->parts->layout.n_groups, g_array_unref);
     g_free(lower.inner);
     g_array_unref(lower.joined);
     free_each(lower.last, lower.alike, lower.sent, lower.step, lower.beside);

@@ -12,8 +12,7 @@
 
 static void drop_splits(Plan *plan)
 {
-    for (uint32_t i = 0; i < plan->n_splits; i++)
-        g_free(plan->split[i].count);
+    free_column(plan->split, plan->n_splits, count);
     g_clear_pointer(&plan->split, g_free);
     plan->n_splits = 0;
 }

@@ -6,6 +6,7 @@
  * read. A parameter that it reads whole is either replicated, and its gradient all-reduced, or cut,
  * and then gathered before the op and its gradient reduce-scattered (Sec. 6.10). The first
  * microbatch gathers for both; the second synchronizes, when the gradients of both are summed. */
+#include "data/base/free.h"
 #include "synth/hap/reference/reference.h"
 #include "synth/hidup/duplex.h"
 #include "synth/hidup/hidup.h"
@@ -310,18 +311,13 @@ static void hidup_clear(Hidup *h)
 {
     for (uint32_t i = 0; i < h->problem.n_nodes; i++)
         g_array_unref(h->problem.node[i].choices);
-    for (uint32_t t = 0; t < h->problem.n_tensors; t++)
-        g_free((void *)h->problem.conversion[t]);
-    g_free(h->problem.node);
-    g_free(h->problem.conversion);
+    free_items(h->problem.conversion, h->problem.n_tensors);
+    free_column(h->believed.pieces, COLLECTIVES_PRICED, piece);
+    free_each(h->problem.node, h->problem.conversion, h->op_factor, h->believed.device);
     g_array_unref(h->placed);
-    g_free(h->op_factor);
     reference_theory_free(h->theory);
     pricer_clear(&h->half);
     pricer_clear(&h->whole);
-    for (uint32_t k = 0; k < COLLECTIVES_PRICED; k++)
-        g_free(h->believed.pieces[k].piece);
-    g_free(h->believed.device);
 }
 
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
@@ -345,8 +341,8 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
     result->labels = solution.labels;
     result->expansions = solution.expansions;
     const SynthHidupOptions *o = &h.options;
-    result->optimal = done && !solution.narrow && h.half.exact && o->memory_s == 0 && o->noise == 0 &&
-                      o->communication == 0 && !o->serial_back;
+    result->optimal = done && !solution.narrow && h.half.exact && o->memory_s == 0 &&
+                      o->noise == 0 && o->communication == 0 && !o->serial_back;
     duplex_solution_clear(&solution);
     hidup_clear(&h);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

@@ -1,4 +1,5 @@
 /* The groups of devices that a stage of the joint search may have. */
+#include "data/base/free.h"
 #include "synth/joint/menu.h"
 
 /* Groups of several kinds: each is one more choice at every layer of the search. */
@@ -100,11 +101,8 @@ JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group)
     return devices;
 }
 
-void synth_joint_devices_clear(JointDevices *devices)
-{
-    g_clear_pointer(&devices->machine, g_free);
-    g_clear_pointer(&devices->gpus, g_free);
-}
+CLEAR_DEFINE(synth_joint_devices_clear, JointDevices, devices,
+             let_go(devices->machine, g_free), let_go(devices->gpus, g_free));
 
 void joint_add_groups(JointMenu *menu, GArray *groups)
 {

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/cluster/change.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
@@ -31,13 +32,8 @@ typedef struct {
     Plan *plan;
 } Base;
 
-static void base_free(void *data)
-{
-    Base *base = data;
-    cluster_view_free(base->view);
-    plan_free(base->plan);
-    g_free(base);
-}
+static FREE_DEFINE(base_free, Base, base, cluster_view_free(base->view),
+                   plan_free(base->plan));
 
 JointHap *joint_hap_new(const Question *question, const Answer *answer)
 {
@@ -47,7 +43,8 @@ JointHap *joint_hap_new(const Question *question, const Answer *answer)
     hap->answer = answer;
     hap->cluster = cluster_write(question->view->cluster);
     hap->pieces = batch ? batch->units : 1;
-    hap->plans = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, base_free);
+    hap->plans =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)base_free);
     return hap;
 }
 
@@ -56,15 +53,8 @@ uint32_t joint_hap_pieces(const JointHap *hap)
     return hap->pieces;
 }
 
-void joint_hap_free(JointHap *hap)
-{
-    if (!hap)
-        return;
-    g_hash_table_unref(hap->plans);
-    synth_space_free(hap->space);
-    g_free(hap->cluster);
-    g_free(hap);
-}
+FREE_DEFINE(joint_hap_free, JointHap, hap, g_hash_table_unref(hap->plans),
+            synth_space_free(hap->space), g_free(hap->cluster));
 
 /* The view of these devices alone, with the prices that the question's have; NULL if no network can
  * be built of their machines. */

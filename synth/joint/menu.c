@@ -10,24 +10,16 @@
 /* Costs of a group: each is one more choice at every layer of the search. */
 enum { MOST_ENTRIES = 64 };
 
-static void clear_kind(void *data)
-{
-    g_free(((JointKind *)data)->machine);
-}
+static CLEAR_DEFINE(clear_kind, JointKind, data, g_free(data->machine));
 
-static void free_inside(void *data)
-{
-    JointInside *inside = data;
-    program_free(inside->program);
-    free_each(inside->ratio, inside->view_ratio, inside);
-}
+static FREE_DEFINE(free_inside, JointInside, inside, program_free(inside->program),
+                   free_each(inside->ratio, inside->view_ratio));
 
 void synth_joint_menu_free(JointMenu *menu)
 {
     if (!menu)
         return;
-    for (uint32_t m = 0; m < JOINT_MODES; m++)
-        synth_again_clear(&menu->again[m]);
+    clear_items(menu->again, JOINT_MODES, synth_again_clear);
     g_hash_table_unref(menu->passes);
     g_ptr_array_unref(menu->inside);
     g_array_unref(menu->kind);
@@ -445,9 +437,9 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->model = g_steal_pointer(&model);
     menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
-    g_array_set_clear_func(menu->kind, clear_kind);
+    g_array_set_clear_func(menu->kind, (GDestroyNotify)clear_kind);
     menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    menu->inside = g_ptr_array_new_with_free_func(free_inside);
+    menu->inside = g_ptr_array_new_with_free_func((GDestroyNotify)free_inside);
     joint_find_kinds(menu, coarse);
     find_modes(menu);
     return menu;
@@ -549,8 +541,7 @@ static void entry_clear(JointEntry *e)
 {
     double *sum[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
                      e->held,      e->kept,       e->late,      e->copies};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(sum); i++)
-        g_free(sum[i]);
+    free_items(sum, G_N_ELEMENTS(sum));
     g_free(e->samples);
 }
 
@@ -559,8 +550,7 @@ void synth_joint_problem_free(JointProblem *p)
     if (!p)
         return;
     for (uint32_t g = 0; g < p->n_groups; g++) {
-        for (uint32_t e = 0; e < p->group[g].n_entries; e++)
-            entry_clear(&p->group[g].entry[e]);
+        clear_items(p->group[g].entry, p->group[g].n_entries, entry_clear);
         free_each(p->group[g].entry, p->group[g].use);
     }
     free_each(p->group, p->units, p->sent, p->border, p->returned, p->least_s, p);

@@ -6,6 +6,7 @@
  * the other. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "synth/joint/menu.h"
 
 enum { MOST_DIVISIONS = 256 };
@@ -65,8 +66,7 @@ void synth_joint_shared_free(JointProblem *shared)
     if (!shared)
         return;
     for (uint32_t g = 0; g < shared->n_groups; g++) {
-        for (uint32_t e = 0; e < shared->group[g].n_entries; e++)
-            g_free(shared->group[g].entry[e].sync_s);
+        free_column(shared->group[g].entry, shared->group[g].n_entries, sync_s);
         g_free(shared->group[g].entry);
     }
     g_free(shared->group);
@@ -165,8 +165,7 @@ static void divide_microbatches(Pairs *s, JointPair *pair)
         pair->cost_s = fmax(cost_s[0], cost_s[1]);
         if (pair->cost_s < s->upper_s)
             keep(s, pair);
-        for (uint32_t h = 0; h < 2; h++)
-            synth_joint_pipeline_clear(&pair->pipeline[h]);
+        clear_items(pair->pipeline, 2, synth_joint_pipeline_clear);
         if (!isfinite(fmin(cost_s[0], cost_s[1])))
             return; /* one has too many, whichever gets more */
         if (cost_s[0] < cost_s[1])

@@ -4,6 +4,7 @@
  * its walk is shortest. */
 #include <math.h>
 
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "synth/answer/complete.h"
 #include "synth/joint/search.h"
@@ -21,12 +22,8 @@ typedef struct {
     double walk_s;
 } Found;
 
-static void found_clear(void *data)
-{
-    Found *found = data;
-    synth_joint_pair_clear(&found->pair);
-    synth_joint_shared_free(found->shared);
-}
+static CLEAR_DEFINE(found_clear, Found, found, synth_joint_pair_clear(&found->pair),
+                    synth_joint_shared_free(found->shared));
 
 static ORDER_DEFINE(by_walk, Found, ASCENDING(walk_s));
 
@@ -143,7 +140,7 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
 bool joint_try_pairs(JointSearch *j, GError **error)
 {
     g_autoptr(GArray) pairs = g_array_new(FALSE, FALSE, sizeof(Found));
-    g_array_set_clear_func(pairs, found_clear);
+    g_array_set_clear_func(pairs, (GDestroyNotify)found_clear);
     if (j->coarse || j->target || j->question->view->cluster->n_machines < 2 ||
         !j->plan->feasible)
         return true;

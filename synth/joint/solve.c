@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "synth/joint/cost.h"
 #include "synth/joint/joint.h"
@@ -19,11 +20,8 @@ typedef struct {
     double *left; /* [state]: value of the units that are left */
 } JointStates;
 
-static void joint_states_clear(JointStates *states)
-{
-    g_clear_pointer(&states->next, g_free);
-    g_clear_pointer(&states->left, g_free);
-}
+static CLEAR_DEFINE(joint_states_clear, JointStates, states, let_go(states->next, g_free),
+                    let_go(states->left, g_free));
 
 /* Fills the row of a state that has used[kind] units; step[kind]: weight of a unit in a state's
  * number. */
@@ -477,20 +475,16 @@ double synth_joint_density_s(const JointProblem *p)
 
 /* --- what comes out --- */
 
-void synth_joint_pipeline_clear(JointPipeline *pipeline)
-{
-    g_clear_pointer(&pipeline->stage, g_free);
-}
+CLEAR_DEFINE(synth_joint_pipeline_clear, JointPipeline, pipeline,
+             let_go(pipeline->stage, g_free));
 
 static void clear_pipeline(void *data)
 {
     synth_joint_pipeline_clear(data);
 }
 
-void synth_joint_result_clear(JointResult *result)
-{
-    g_clear_pointer(&result->best, g_array_unref);
-}
+CLEAR_DEFINE(synth_joint_result_clear, JointResult, result,
+             let_go(result->best, g_array_unref));
 
 static ORDER_DEFINE(by_cost, JointPipeline, ASCENDING(cost_s), ASCENDING(n_stages));
 

@@ -150,8 +150,7 @@ Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
     }
     if (good)
         program = synth_pipelines(replica, n, graph, error);
-    for (uint32_t k = 0; k < n; k++)
-        made_clear(&made[k]);
+    clear_items(made, n, made_clear);
     return program;
 }
 

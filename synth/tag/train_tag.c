@@ -163,12 +163,10 @@ static bool lectures_hold(Lectures *l, GError **error)
     return parallel_each(n, 0, hold_lecture, l, error);
 }
 
-static void lectures_clear(Lectures *l)
-{
-    for (uint32_t i = 0; l->found && i < MODELS * l->topologies; i++)
-        g_ptr_array_free(l->found[i], TRUE);
-    g_free(l->found);
-}
+static CLEAR_DEFINE(lectures_clear, Lectures, l,
+                    release_items(l->found, l->found ? MODELS * l->topologies : 0,
+                                  g_ptr_array_unref),
+                    g_free(l->found));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lectures, lectures_clear)
 
 /* The numbers of an epoch: the curves of TAG's Fig. 7, or nothing but the losses. */
@@ -413,10 +411,8 @@ static bool train(const char *folder, const char *curves, const char *commit, bo
     }
     tag_net_free(test->visited);
     tag_net_free(test->ahead);
-    for (uint32_t m = 0; m < TESTED; m++)
-        tag_net_free(test->unseen[m]);
-    for (uint32_t m = 0; m < MODELS; m++)
-        graph_free(graph[m]);
+    release_items(test->unseen, TESTED, tag_net_free);
+    release_items(graph, MODELS, graph_free);
     return good;
 }
 

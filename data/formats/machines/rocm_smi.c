@@ -179,8 +179,7 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
         good =
             fail(rocm, error, "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo)");
     good = good && add_gpus(rocm, error);
-    for (uint32_t i = 0; i < MOST_GPUS; i++)
-        g_free(rocm->product[i]);
+    free_items(rocm->product, MOST_GPUS);
     free_each(rocm->type, rocm->hops, rocm);
     return good;
 }

@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/base/text.h"
 #include "data/formats/machines/machine_file.h"
 
@@ -279,10 +280,8 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
     Matrix matrix = {.machine = machine};
     const bool good =
         read_lines(&matrix, copy, error) && finish(&matrix, sheets->most_nvlinks, error);
-    for (uint32_t i = 0; i < matrix.n; i++)
-        g_free(matrix.name[i]);
-    for (uint32_t i = 0; i < MAX_COLUMNS; i++)
-        g_free(matrix.product[i]);
+    free_items(matrix.name, matrix.n);
+    free_items(matrix.product, MAX_COLUMNS);
     g_free(matrix.code);
     return good;
 }

@@ -4,6 +4,7 @@
  * label leads to a faster one. */
 #include "synth/hap/exact/search.h"
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 
 #include <math.h>
@@ -289,13 +290,10 @@ static bool search(Search *s, SynthSpace *space, const double *ratio,
     return true;
 }
 
-void search_clear(Search *s)
-{
-    for (uint32_t cut = 0; s->table && cut <= s->states->n_ops; cut++)
-        label_table_clear(&s->table[cut]);
-    g_free(s->table);
-    pricer_clear(&s->pricer);
-}
+CLEAR_DEFINE(search_clear, Search, s,
+             clear_items(s->table, s->table ? s->states->n_ops + 1 : 0,
+                         label_table_clear),
+             g_free(s->table), pricer_clear(&s->pricer));
 
 static void price(Pricer *pricer, const SynthSpace *space, const ClusterView *view,
                   const double *ratio, const SynthOptions *options)
