@@ -1,14 +1,12 @@
 /* Shards that the ranks of a replay hold: their numbers, memory and exchange. */
 #include <string.h>
 
+#include "data/base/text.h"
 #include "exec/replay_state.h"
 
 bool replay_fail(const ExecReplay *replay, GError **error, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     g_autofree char *text =
         instr_text(&replay->plan->program->instr[replay->at], replay->graph);
     return kilter_fail(error, KILTER_ERROR_FAILED, "instruction %u (%s): %s", replay->at,

@@ -18,10 +18,7 @@ FREE_DEFINE(csv_free, Csv, csv, g_free(csv->file), g_strfreev(csv->column),
 
 bool csv_fail(const Csv *csv, const char *column, GError **error, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     return refuse(error, "%s:%u: %s%s%s", csv->file, csv->line, column ? column : "",
                   column ? ": " : "", reason);
 }

@@ -213,10 +213,7 @@ void json_append(GString *text, const json_t *value, bool canonical)
 
 bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     g_autofree char *item =
         at->item ? g_strdup_printf("%s[%zu].", at->list, at->index) : g_strdup("");
     return refuse(at->error, "%s: %s%s: %s", at->file, item, key, reason);

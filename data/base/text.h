@@ -1,7 +1,9 @@
-/* Files read whole: their size is bounded, and what never ends is refused. */
+/* Texts: of files read whole, whose size is bounded, where what never ends is refused; of the
+ * arguments of a function. */
 #pragma once
 
 #include <glib.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,3 +24,11 @@ char *text_from_utf16(const char *text, size_t length, size_t *out_length);
 void text_uncolour(char *line);
 /* Cuts a line at blanks, tabs and CRs, in place, into at most `most` words; returns their number. */
 uint32_t text_split(char *line, char **word, uint32_t most);
+
+/* In a function of variable arguments: declares `text`, what those after its parameter `format` say
+ * as printf does. */
+#define TEXT_OF_ARGUMENTS(text, format)                          \
+    va_list text##_of;                                           \
+    va_start(text##_of, format);                                 \
+    g_autofree char *text = g_strdup_vprintf(format, text##_of); \
+    va_end(text##_of)

@@ -392,10 +392,7 @@ const void *yaml_data(const Yaml *yaml)
 
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
     return refuse(error, "%s:%u: %.200s%s%s", yaml->file, yaml_lines_at(yaml->lines, key),
                   key, *key ? ": " : "", text);
 }

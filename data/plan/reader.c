@@ -2,6 +2,7 @@
 #include "data/plan/reader.h"
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 
 #include <math.h>
@@ -10,10 +11,7 @@
 bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
 {
     g_assert(r->file && key && format);
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     g_autofree char *item =
         i == READER_WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", i);
     return refuse(r->error, "%s: %s%s: %s", r->file, key, item, reason);

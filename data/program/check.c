@@ -4,8 +4,6 @@
 
 #include "data/base/error.h"
 
-#include <stdarg.h>
-
 static bool check_load(Check *check)
 {
     const Instr *instr = check_current(check);

@@ -4,14 +4,12 @@
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
+#include "data/base/text.h"
 
 /* "instruction 12 (text): reason" */
 bool check_wrong(const Check *check, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     g_autofree char *text = instr_text(check_current(check), check->graph);
     return kilter_fail(check->error, KILTER_ERROR_FAILED, "instruction %u (%s): %s",
                        check->at, text, reason);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/store/database.h"
 
 enum {
@@ -20,10 +21,7 @@ static const char MAGIC[16] = "SQLite format 3";
 
 bool store_refuse(const char *file, GError **error, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     return refuse(error, "%s: %s; left untouched", file, reason);
 }
 

@@ -1,7 +1,6 @@
 /* Stores of earlier versions, made new: what each lacked, and how its rows are copied, is in
  * data/store/upgrade-VERSION.sql. Answers of version 2 are kept to be read, and evaluated anew when
  * asked again, as what they asked is not known as well as it is today. */
-#include <string.h>
 
 #include "data/store/database.h"
 

@@ -1,5 +1,4 @@
 /* A strategy laid out over a graph's layers and a cluster's devices. */
-#include <math.h>
 #include <string.h>
 
 #include "data/base/assert.h"

@@ -2,7 +2,6 @@
 #include "experiments/answers/sensitivity.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/json.h"

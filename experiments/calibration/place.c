@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/text.h"
 #include "data/measured/measurement.h"
 
 static const char *const NAME[] = {[PLACE_NONE] = "not used",
@@ -57,10 +58,7 @@ static uint32_t type_of(const Work *work, const char *device)
 static Placing none(const char *format, ...) G_GNUC_PRINTF(1, 2);
 static Placing none(const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
     return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "experiments/cli/screen.h"
 
@@ -88,10 +89,7 @@ static void write_line(const Frame *frame, const char *message, size_t n)
 
 void limits_note(const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *text = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
+    TEXT_OF_ARGUMENTS(text, format);
     if (!program) {
         screen_print(stderr, "kilter: %s\n", text);
         return;

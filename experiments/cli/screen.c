@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/base/names.h"
+#include "data/base/text.h"
 
 enum { NARROWEST = 40, GO_ON = 4, COLUMNS = 512 };
 
@@ -278,10 +279,7 @@ void screen_put(const char *text, FILE *file)
 
 void screen_print(FILE *file, const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    g_autofree char *text = g_strdup_vprintf(format, arguments);
-    va_end(arguments);
+    TEXT_OF_ARGUMENTS(text, format);
     screen_put(text, file);
 }
 

@@ -2,11 +2,11 @@
 #include "experiments/report/page.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "experiments/render.h"
 
@@ -73,10 +73,7 @@ static void close_element(GString *page, const char *element)
 
 void page_add(GString *page, const char *element, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
     g_string_append_printf(page, "<%s>", element);
     page_text(page, text);
     close_element(page, element);

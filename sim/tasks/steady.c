@@ -10,7 +10,6 @@
 #include "sim/evaluate.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The first span of an instruction, or of one behind it. */
 static uint32_t steady_first(const SimTimeline *t, uint32_t instr)

@@ -2,14 +2,12 @@
 #include "data/formats/export/case.h"
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
                    const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     KILTER_ASSERT(instr < c->plan->program->n);
     g_autofree char *text = instr_text(&c->plan->program->instr[instr], c->graph);
     return refuse(error,
@@ -21,10 +19,7 @@ bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
 bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
                          const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     uint32_t at = 0;
     for (uint32_t i = c->plan ? c->plan->program->n : 0; i-- > 0;) {
         const Instr *instr = &c->plan->program->instr[i];

@@ -2,6 +2,7 @@
 #include "data/formats/huggingface/family.h"
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -11,10 +12,7 @@ enum { MOST_LIKE = 16 };
 
 bool config_wrong(Config *config, const char *key, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     if (config->failed)
         return false;
     config->failed = true;

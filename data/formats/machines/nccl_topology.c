@@ -6,6 +6,7 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "data/base/text.h"
 #include "data/formats/machines/machine_file.h"
 
 #ifdef KILTER_EXPAT
@@ -40,10 +41,7 @@ static void fail(Reader *reader, const char *format, ...)
 {
     if (reader->failure)
         return;
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
     refuse(&reader->failure, "%s:%lu: %s", reader->machine->file,
            (unsigned long)XML_GetCurrentLineNumber(reader->parser), text);
     XML_StopParser(reader->parser, XML_FALSE);

@@ -3,6 +3,7 @@
 #include "data/formats/onnx/build.h"
 
 #include "data/base/error.h"
+#include "data/base/text.h"
 #include "data/graph/check.h"
 
 #include <ctype.h>
@@ -14,10 +15,7 @@ bool builder_refuse(Builder *b, const char *format, ...)
 {
     if (b->failed)
         return false;
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     b->failed = true;
     if (!b->node)
         return refuse(b->error, "%s: %s", b->model->file, reason);

@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/text.h"
 
 #include <string.h>
 
@@ -99,10 +100,7 @@ typedef struct {
 static bool fail(const Reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static bool fail(const Reader *r, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *reason = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(reason, format);
     return refuse(r->error, "%s: %s", r->model->file, reason);
 }
 
