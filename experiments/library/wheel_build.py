@@ -36,8 +36,11 @@ def _wanted(path):
 
 def _files(home):
     """(name in the wheel, content, whether it may be run)"""
-    with open(os.path.join(HERE, "kilter.py"), "rb") as file:
-        yield "kilter.py", file.read(), False
+    # With a file of its own in kilter_home, pip removes the whole folder again.
+    for source, name in ((os.path.join(HERE, "kilter.py"), "kilter.py"),
+                         (os.path.join(ROOT, "LICENSE"), "kilter_home/LICENSE")):
+        with open(source, "rb") as file:
+            yield name, file.read(), False
     for folder, _, names in os.walk(home):
         for name in sorted(names):
             path = os.path.join(folder, name)

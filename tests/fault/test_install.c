@@ -219,7 +219,8 @@ static void test_uninstall(void **state)
         "\"$PWD/one\" && touch one/bin/other && find $PWD/one -type f ! -name other > "
         "install_manifest.txt && cmake -P " KILTER_HOME
         "/experiments/library/uninstall.cmake && "
-        "test -e one/bin/other && test \"$(find one -type f | wc -l)\" = 1"));
+        "test -e one/bin/other && test \"$(find one -type f | wc -l)\" = 1 && "
+        "test ! -e one/share/kilter"));
 }
 
 /* The folder of a user's own clusters. */
