@@ -22,7 +22,8 @@ uint32_t screen_width(FILE *file);
 /* Text in lines of at most `width` columns (0: as it is). Lines are folded at blanks and go on
  * indented. Lines below one another whose columns have gutters are a table: the columns that do not
  * fit go below the first ones. A line that begins with "  kilter " is a command and is continued by a
- * backslash. A word is broken only behind a comma or bar, and only if it is longer than a line. Caller frees. */
+ * backslash. A word is broken only behind a comma or bar, if it is longer than a line. Caller
+ * frees. */
 char *screen_text(const char *text, uint32_t width, bool color);
 
 /* Prints a text as the file shows it. */

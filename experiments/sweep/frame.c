@@ -99,7 +99,7 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     g_ptr_array_add(frame->row, row);
 }
 
-/* Members of an answer's pace (experiments/sweep/result.c), with all digits, where the plan fits. */
+/* Members of the pace of a plan that fits (experiments/sweep/result.c), with all digits. */
 #define PACE_OF(name)                                                            \
     ", CASE WHEN status = 'ok' AND json_valid(detail) AND json_extract(detail, " \
     "'$.pace." #name                                                             \

@@ -137,7 +137,7 @@ static void test_keys_of_torchtitan(void **state)
     assert_non_null(strstr(recipe, "\ndef plan():\n"));
 }
 
-/* Settings that change the model, not its costs: base of the rotary embedding, epsilon of the norms. */
+/* Settings that change the model, not its costs: the rotary base, the epsilon of norms. */
 static void test_settings_of_named_models(void **state)
 {
     (void)state;

@@ -54,7 +54,7 @@ static void test_commands(void **state)
     assert_non_null(strstr(narrow, "lab.yaml \\\n"));
 }
 
-/* A specification that is longer than a line is broken behind commas; usage is no command to copy. */
+/* A specification longer than a line is broken behind commas; usage is no command to copy. */
 static void test_long_words(void **state)
 {
     (void)state;
