@@ -493,25 +493,16 @@ static Task *neighbour_task(const PortfolioRun *run, PortfolioChoice *choice,
     return task;
 }
 
-/* How good a plan is: first by the bytes by which it does not fit, then by its time. */
-typedef struct {
-    double missing_bytes, iteration_s;
-} Worth;
-
-static Worth worth_of(const SimReport *report)
+/* How bad a plan is: its seconds, or above these the bytes by which it does not fit. */
+static double misery_of(const SimReport *report)
 {
-    return (Worth){(double)report->missing_bytes, report->iteration_time_s};
+    const double most_s = 1e12;
+    return report->missing_bytes > 0 ? most_s + (double)report->missing_bytes
+                                     : report->iteration_time_s;
 }
 
-static bool worth_more(Worth a, Worth b)
-{
-    return a.missing_bytes < b.missing_bytes ||
-           (a.missing_bytes == b.missing_bytes && a.iteration_s < b.iteration_s);
-}
-
-/* Runs a round of neighbours. Returns the best one of more worth than the strategy that they are
- * neighbours of, or NULL. */
-static Task *neighbours_run(const PortfolioRun *run, GPtrArray *task, Worth of)
+/* Runs a round of neighbours. Returns the best one, if it is better than `than`, or NULL. */
+static Task *neighbours_run(const PortfolioRun *run, GPtrArray *task, double than)
 {
     Tasks tasks = {.run = run, .task = task};
     Task *best = NULL;
@@ -520,10 +511,10 @@ static Task *neighbours_run(const PortfolioRun *run, GPtrArray *task, Worth of)
     g_mutex_clear(&tasks.lock);
     for (uint32_t i = 0; i < task->len; i++) {
         Task *t = g_ptr_array_index(task, i);
-        if (!t->plan || !worth_more(worth_of(t->report), of))
-            continue;
-        best = t;
-        of = worth_of(t->report);
+        if (t->plan && misery_of(t->report) < than) {
+            best = t;
+            than = misery_of(t->report);
+        }
     }
     return best;
 }
@@ -551,7 +542,7 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
         &g_array_index(choice->tries, PortfolioTry, choice->tries->len - 1);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     Strategy at = choice->start, next;
-    Worth worth = {isfinite(choice->start_s) ? 0 : INFINITY, choice->start_s};
+    double misery = choice->start_s;
     g_hash_table_add(seen, (gpointer)neighbour_words(&at));
     for (uint32_t row = 0, n = 1; n > 0 && most > 0; most -= n) {
         g_autoptr(GPtrArray) task = g_ptr_array_new_with_free_func(task_free);
@@ -565,17 +556,14 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
                                         .granularity = GRANULARITY_GPU,
                                         .set = words,
                                         .iteration_s = INFINITY};
-            g_ptr_array_add(
-                task,
-                neighbour_task(run, choice, &attempt[n++], &next,
-                               worth.missing_bytes > 0 ? INFINITY : worth.iteration_s));
+            g_ptr_array_add(task, neighbour_task(run, choice, &attempt[n++], &next, misery));
         }
-        Task *best = neighbours_run(run, task, worth);
+        Task *best = neighbours_run(run, task, misery);
         if (!best)
             continue;
         row = 0;
         at = best->options.strategy;
-        worth = worth_of(best->report);
+        misery = misery_of(best->report);
         neighbour_take(run, own, best);
     }
 }

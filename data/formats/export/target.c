@@ -165,18 +165,16 @@ bool export_block(const ExportCase *c, uint32_t stage, uint32_t *n)
  * computes all of them again. */
 static bool need_blocks(const ExportCase *c, GError **error)
 {
-    const uint32_t stages = c->layout.n_stages;
+    const uint32_t stages = is_one_mode(c) ? 0 : c->layout.n_stages;
     uint32_t most = 0, n;
-    for (uint32_t s = 0; !is_one_mode(c) && s < stages; s++) {
+    for (uint32_t s = 0; s < stages; s++, most = MAX(most, n))
         if (!export_block(c, s, &n))
             return export_refuse_layer(
                 c, c->layout.first[s], error,
                 has_classes(c, false)
                     ? "selective recomputation of some layers"
                     : "recomputation that is not of a stage's first layers");
-        most = MAX(most, n);
-    }
-    for (uint32_t s = 0; !is_one_mode(c) && s < stages; s++)
+    for (uint32_t s = 0; s < stages; s++)
         if (export_block(c, s, &n) && n != MIN(most, export_inner_layers(c, s)))
             return export_refuse_layer(c, c->layout.first[s], error,
                                        "stage %u computes %u layers again, another one "
