@@ -3,5 +3,8 @@ WITH
 .read shared/tag-panels.sql
 .read shared/tag-priors.sql
 ,
+.read shared/tag-iterations.sql
+,
 .read shared/tag-tab7.sql
-SELECT panel, mean.title, mean.seat, name, 'ok', mean.n, paper.n, ordinals AS rows FROM mean LEFT JOIN paper USING (title, seat) ORDER BY panel, seat;
+SELECT panel, mean.title, mean.seat, name, 'ok', mean.n, paper.n, (SELECT group_concat(ordinal, ' ') FROM run WHERE experiment = 'tag-tab7') AS rows
+FROM mean LEFT JOIN paper USING (title, seat) WHERE mean.seat < 7 ORDER BY panel, mean.seat;

@@ -297,6 +297,7 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
             .objective = o,
             .evaluations = MAX(1, options->tag.evaluations / share / (both ? 2 : 1)),
             .leave = options->tag.leave == TAG_LEAVE_ON,
+            .by_gradients = options->tag.undecided == TAG_UNDECIDED_LAST,
             .leaves = options->tag.leaves,
             .heat = options->tag.heat,
             .net = m->net,

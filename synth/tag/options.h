@@ -21,6 +21,8 @@ OPTION_WORDS(TAG_SETS_WORDS)
 OPTION_WORDS(TAG_LEAVE_WORDS)
 #define TAG_FACTORS_WORDS(X) X(TAG_FACTORS_JOINT, "joint") X(TAG_FACTORS_PAPER, "paper")
 OPTION_WORDS(TAG_FACTORS_WORDS)
+#define TAG_UNDECIDED_WORDS(X) X(TAG_UNDECIDED_FIRST, "first") X(TAG_UNDECIDED_LAST, "last")
+OPTION_WORDS(TAG_UNDECIDED_WORDS)
 #define TAG_PRIORS_WORDS(X) \
     X(TAG_PRIORS_UNIFORM, "uniform") X(TAG_PRIORS_GNN, "gnn") \
     X(TAG_PRIORS_AHEAD, "ahead")
@@ -51,6 +53,9 @@ OPTION_WORDS(TAG_PRIORS_WORDS)
     X(CHOICE(TAG_FACTORS_WORDS), factors, "factors", "joint",                              \
       "how sufficient factors are chosen; joint: for all gradients at once; paper: for "   \
       "each alone, by TAG's formula")                                                      \
+    X(CHOICE(TAG_UNDECIDED_WORDS), undecided, "undecided", "first",                        \
+      "groups that search=mcts has not decided do as the first, which computes longest, "  \
+      "as in the paper, or as the last before; then those of large gradients come first")  \
     X(COUNT(1, 256), leaves, "leaves", "1",                                                \
       "number of leaves that search=mcts chooses before it evaluates them, on all "        \
       "cores; 1: as in the paper")                                                         \

@@ -23,7 +23,7 @@ typedef struct {
 
 static ORDER_DEFINE(compare_ranked, Ranked, ASCENDING(key), ASCENDING(group));
 
-/* Op groups by time, longest first, and by their first ops. */
+/* Op groups by time or by gradients, most first, and by their first ops. */
 static void find_order(TagState *t)
 {
     const TagWork *work = t->work;
@@ -34,7 +34,12 @@ static void find_order(TagState *t)
         by_place[i].key = INFINITY;
     }
     for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
-        by_cost[work->group[id]].key -= work->time_s[id];
+        const Op *op = graph_get_op(work->graph, id);
+        if (!t->search->by_gradients)
+            by_cost[work->group[id]].key -= work->time_s[id];
+        else if (op->pass == PASS_UPDATE)
+            by_cost[work->group[id]].key -=
+                (double)tensor_bytes(graph_tensor(work->graph, op->in[0]));
         by_place[work->group[id]].key = fmin(by_place[work->group[id]].key, id);
     }
     qsort(by_cost, t->n, sizeof *by_cost, compare_ranked);

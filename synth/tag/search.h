@@ -14,7 +14,8 @@
  *             the tree, which otherwise soon visits nothing else. With `leaves` = K > 1 it goes in
  *             rounds: K leaves are chosen one after the other, each visit counting as a reward of -1
  *             until it is known, and then evaluated by any number of threads; what is found
- *             depends on K, not on the threads
+ *             depends on K, not on the threads. With `by_gradients` the groups with the largest
+ *             gradients are decided first, and others copy the last decided one before them
  *     chain   FlexFlow's search (MLSys'19, Sec. 6): a Markov chain from data parallelism; one
  *             group's action is drawn anew at a time and accepted with probability exp(-(t' - t) /
  *             (t_DP / 100))
@@ -52,6 +53,8 @@ typedef struct {
     TagObjective objective;
     uint32_t evaluations; /* at most so many; 0: no limit (exact) */
     bool leave;           /* mcts: finished vertices leave the tree */
+    bool
+        by_gradients; /* those with the largest are decided first; others copy the last */
     /* chain: the part of data parallelism's time by which a strategy is worse that is taken with
      * probability 1/e */
     double heat;

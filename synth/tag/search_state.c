@@ -30,8 +30,16 @@ TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s)
 void tag_state_complete(const TagState *t, uint16_t *action, uint32_t depth)
 {
     KILTER_ASSERT(depth <= t->n);
+    const uint16_t first = action[t->by_cost[0]];
+    uint16_t last = first;
     for (uint32_t i = MAX(depth, 1); i < t->n; i++)
-        action[t->by_cost[i]] = action[t->by_cost[0]];
+        action[t->by_cost[i]] = TAG_UNDECIDED;
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint16_t *group = &action[t->by_place[i]];
+        if (*group == TAG_UNDECIDED)
+            *group = t->search->by_gradients ? last : first;
+        last = *group;
+    }
 }
 
 NetView *tag_state_view(const TagState *t, const NetCase *net, const uint16_t *action,

@@ -13,7 +13,7 @@ typedef struct {
     uint32_t n;            /* op groups */
     const uint16_t *start; /* [n_starts * n] */
     uint32_t n_starts;
-    uint32_t *by_cost;  /* op groups, longest first */
+    uint32_t *by_cost;  /* op groups, longest or largest first */
     uint32_t *by_place; /* op groups by their first ops */
     uint16_t *best;     /* [op group] */
     TagScore best_score;
@@ -30,8 +30,8 @@ bool tag_state_is_over(const TagState *t);
  * `below_s`, or if it may be the best. */
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
 
-/* Gives groups from `depth` on, in the order of cost, the action of the first group: TAG's
- * completion of a strategy. */
+/* Gives groups from `depth` on, in the order of cost, the action of the first group, TAG's
+ * completion of a strategy, or that of the last one before them in the program that is decided. */
 void tag_state_complete(const TagState *t, uint16_t *action, uint32_t depth);
 
 /* A vertex whose groups before `depth` have these actions, as the network sees it; before any is
