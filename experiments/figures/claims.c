@@ -50,10 +50,8 @@ static bool add_claim(const Csv *csv, void *data, GError **error)
 
 static bool read_claims(const char *figure, GArray *claims, GError **error)
 {
-    const char *dash = strchr(figure, '-');
-    g_autofree char *paper =
-        dash ? g_strndup(figure, (gsize)(dash - figure)) : g_strdup(figure);
-    g_autofree char *relative = g_strdup_printf("data/paper/%s.csv", paper);
+    g_autofree char *relative =
+        g_strdup_printf("data/paper/%.*s.csv", (int)strcspn(figure, "-"), figure);
     g_autofree char *path = path_find(relative);
     if (!path)
         return true;
@@ -105,10 +103,8 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
 static bool ask(const char *figure, Store *store, Claims *claims, GError **error)
 {
     g_autofree char *sql = figure_query(figure, "-claims.sql", error);
-    if (!sql)
-        return false;
     Judge judge = {.claims = claims};
-    bool good = store_query(store, sql, judge_row, &judge, error);
+    bool good = sql && store_query(store, sql, judge_row, &judge, error);
     if (good && judge.unknown)
         good = refuse(error, "plots/%s-claims.sql: claim '%s' is not in data/paper",
                       figure, judge.unknown);

@@ -146,11 +146,9 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
 static char *query_data(const char *name, Store *store, GError **error)
 {
     g_autofree char *sql = figure_query(name, ".sql", error);
-    if (!sql)
-        return NULL;
     g_autoptr(GString) text = g_string_new(NULL);
     Table table = {.text = text};
-    if (!store_query(store, sql, add_row, &table, error))
+    if (!sql || !store_query(store, sql, add_row, &table, error))
         return NULL;
     if (table.rows == 0) {
         kilter_fail(
@@ -315,22 +313,12 @@ static bool draw(const char *name, const Drawing *drawing, const char *folder,
 /* Always the first row, so that the file has data. */
 static const char NO_CLAIM[] = "-\t0\t0\tNaN\tNaN\t-\t-\t-\n";
 
-/* A claim of the kind yes or no says so instead of a number. */
-static char *claim_number(const Claim *claim, double value)
-{
-    if (isnan(value))
-        return g_strdup("no result");
-    if (claims_is_yes(claim))
-        return g_strdup(value > 0 ? "yes" : "no");
-    return g_strdup_printf("%.4g", value);
-}
-
 /* One row: id, the paper's value, what is allowed, our value, our distance in that, whether it
  * holds, text, numbers in words. */
 static void add_claim(GString *text, const Claim *claim)
 {
-    g_autofree char *theirs = claim_number(claim, claim->value),
-                    *ours = claim_number(claim, claim->ours);
+    g_autofree char *theirs = claims_value_text(claim, claim->value),
+                    *ours = claims_value_text(claim, claim->ours);
     g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
     const double distance =
         claim->allowed > 0 ? (claim->ours - claim->value) / claim->allowed : NAN;
@@ -361,33 +349,28 @@ bool figure_draw_text(const char *name, const char *text, const char *folder,
 
 /* --- where it is from --- */
 
-static void add_hash(uint32_t n_columns, char **value, char **column, void *checksum)
+static void keep_text(uint32_t n_columns, char **value, char **column, void *text)
 {
     (void)n_columns, (void)column;
-    g_checksum_update(checksum, (const guchar *)value[0], -1);
-}
-
-static void add_word(uint32_t n_columns, char **value, char **column, void *text)
-{
-    (void)n_columns, (void)column;
-    g_string_append_printf(text, "%s%s", ((GString *)text)->len ? " " : "", value[0]);
+    *(char **)text = g_strdup(value[0] ? value[0] : "");
 }
 
 /* The stamp of the results that queries see now. */
 static bool stamp_of(const char *name, Store *store, Stamp *stamp, GError **error)
 {
-    g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_autoptr(GString) commits = g_string_new("");
-    if (!store_query(store, "SELECT hash FROM result ORDER BY hash", add_hash, sum,
-                     error) ||
+    g_autofree char *hashes = NULL;
+    if (!store_query(store,
+                     "SELECT group_concat(hash, '') FROM (SELECT hash FROM result ORDER "
+                     "BY hash)",
+                     keep_text, &hashes, error) ||
         !store_query(store,
-                     "SELECT DISTINCT revision FROM run WHERE id IN (SELECT run FROM "
-                     "result) AND revision <> '' ORDER BY revision",
-                     add_word, commits, error))
+                     "SELECT group_concat(revision, ' ') FROM (SELECT DISTINCT revision "
+                     "FROM run WHERE id IN (SELECT run FROM result) AND revision <> '' "
+                     "ORDER BY revision)",
+                     keep_text, &stamp->commit, error))
         return false;
-    *stamp = (Stamp){.command = g_strdup_printf("kilter reproduce %s", name),
-                     .commit = g_strdup(commits->str),
-                     .configuration = g_strdup(g_checksum_get_string(sum))};
+    stamp->command = g_strdup_printf("kilter reproduce %s", name);
+    stamp->configuration = g_compute_checksum_for_string(G_CHECKSUM_SHA256, hashes, -1);
     return true;
 }
 
