@@ -14,8 +14,7 @@
  *             the tree, which otherwise soon visits nothing else. With `leaves` = K > 1 it goes in
  *             rounds: K leaves are chosen one after the other, each visit counting as a reward of -1
  *             until it is known, and then evaluated by any number of threads; what is found
- *             depends on K, not on the threads. With `by_gradients` the groups with the largest
- *             gradients are decided first, and others copy the last decided one before them
+ *             depends on K, not on the threads
  *     chain   FlexFlow's search (MLSys'19, Sec. 6): a Markov chain from data parallelism; one
  *             group's action is drawn anew at a time and accepted with probability exp(-(t' - t) /
  *             (t_DP / 100))
