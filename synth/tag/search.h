@@ -52,8 +52,7 @@ typedef struct {
     TagObjective objective;
     uint32_t evaluations; /* at most so many; 0: no limit (exact) */
     bool leave;           /* mcts: finished vertices leave the tree */
-    bool
-        by_gradients; /* those with the largest are decided first; others copy the last */
+    bool by_gradients;    /* largest first; undecided groups copy the last */
     /* chain: the part of data parallelism's time by which a strategy is worse that is taken with
      * probability 1/e */
     double heat;

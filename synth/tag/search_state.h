@@ -30,8 +30,8 @@ bool tag_state_is_over(const TagState *t);
  * `below_s`, or if it may be the best. */
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s);
 
-/* Gives groups from `depth` on, in the order of cost, the action of the first group, TAG's
- * completion of a strategy, or that of the last one before them in the program that is decided. */
+/* Gives groups from `depth` on, in the order of cost, the action of the first group,
+ * TAG's completion, or that of the last decided one before them in the program. */
 void tag_state_complete(const TagState *t, uint16_t *action, uint32_t depth);
 
 /* A vertex whose groups before `depth` have these actions, as the network sees it; before any is
