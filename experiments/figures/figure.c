@@ -151,10 +151,10 @@ static char *query_data(const char *name, Store *store, GError **error)
     if (!sql || !store_query(store, sql, add_row, &table, error))
         return NULL;
     if (table.rows == 0) {
-        kilter_fail(
-            error, KILTER_ERROR_FAILED,
-            "the database holds no results for what %s asks now; kilter reproduce %s makes them", name,
-            name);
+        kilter_fail(error, KILTER_ERROR_FAILED,
+                    "the database holds no results for what %s asks now; kilter "
+                    "reproduce %s makes them",
+                    name, name);
         return NULL;
     }
     return g_strdup(text->str);
@@ -318,7 +318,8 @@ static const char NO_CLAIM[] = "-\t0\t0\tNaN\tNaN\t-\t-\t-\n";
 static void add_claim(GString *text, const Claim *claim)
 {
     g_autofree char *theirs = claims_value_text(claim, claim->value),
-                    *ours = claims_value_text(claim, claim->ours);
+                    *ours = isnan(claim->ours) ? g_strdup("no result")
+                                               : claims_value_text(claim, claim->ours);
     g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
     const double distance =
         claim->allowed > 0 ? (claim->ours - claim->value) / claim->allowed : NAN;
