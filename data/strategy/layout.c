@@ -29,14 +29,10 @@ static bool check_divisors(const Strategy *s, const StrategyLayout *l, GError **
         return refuse(error, "zero_ranks=%u: expected a divisor of dp=%u%s",
                       l->zero_ranks, l->dp,
                       l->cp > 1 ? " times cp, and a multiple of cp" : "");
-    if (l->cp > 1 && l->ep > 1 && l->ep != l->cp)
-        return refuse(error,
-                      "ep=%u: expected 1 or cp=%u%s, as devices that share a sequence "
-                      "share its experts",
-                      s->ep, l->cp, l->experts ? " times tp" : "");
-    if (l->cp == 1 && l->dp % l->ep != 0)
-        return refuse(error, "ep=%u: expected a divisor of dp%s=%u", s->ep,
-                      l->experts ? " times tp" : "", l->dp * (l->experts ? l->tp : 1));
+    if (l->dp * l->cp % l->ep != 0)
+        return refuse(error, "ep=%u: expected a divisor of dp%s%s=%u", s->ep,
+                      l->cp > 1 ? " times cp" : "", l->experts ? " times tp" : "",
+                      l->dp * l->cp * (l->experts ? l->tp : 1));
     return l->ep == 1 || !s->shares ||
            refuse(error, "ep=%u: expected equal shares of the batch", l->ep);
 }
@@ -60,19 +56,13 @@ static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
 /* Checks that nothing is said beside unlike degrees that only equal ones have. */
 static bool check_unlike(const Strategy *s, GError **error)
 {
-    static const char *const taken[] = {"pp",           "stage_tp",      "stage_dp",
-                                        "microbatches", "schedule",      "virtual_stages",
-                                        "ranks",        "layers",        "cuts",
-                                        "recompute",    "zero",          "ep",
-                                        "imbalance",    "expert_tokens", NULL};
-    g_autofree char *all = g_strjoinv(", ", (char **)taken);
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
-        if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
-            return refuse(error, "stage_tp, stage_dp with %s: expected only %s",
-                          option->key, all);
-    }
-    return s->zero <= 1 || refuse(error, "stage_tp, stage_dp: expected zero=0 or zero=1");
+    return strategy_has_only(s, "stage_tp, stage_dp",
+                             "pp, stage_tp, stage_dp, microbatches, schedule, "
+                             "virtual_stages, ranks, layers, cuts, recompute, zero, ep, "
+                             "imbalance, expert_tokens",
+                             error) &&
+           (s->zero <= 1 ||
+            refuse(error, "stage_tp, stage_dp: expected zero=0 or zero=1"));
 }
 
 /* Degrees by stage, from either list or both. */

@@ -29,24 +29,11 @@ static uint32_t words(const char *text)
 /* Checks that no key is given that says the same in another way, or that only equal stages have. */
 static bool check_keys(const Strategy *s, GError **error)
 {
-    static const char *const taken[] = {"pipeline_layers",
-                                        "pipeline_shares",
-                                        "tp",
-                                        "microbatches",
-                                        "schedule",
-                                        "ranks",
-                                        "recompute",
-                                        "sequence_parallel",
-                                        "zero",
-                                        NULL};
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
-        if (!option_is_default(option, s) && !g_strv_contains(taken, option->key))
-            return refuse(error,
-                          "pipeline_layers with %s: expected tp, microbatches, schedule, "
-                          "ranks, recompute, sequence_parallel or zero beside it",
-                          option->key);
-    }
+    if (!strategy_has_only(s, "pipeline_layers",
+                           "pipeline_layers, pipeline_shares, tp, microbatches, "
+                           "schedule, ranks, recompute, sequence_parallel, zero",
+                           error))
+        return false;
     return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1) ||
            refuse(error, "pipeline_layers: expected zero=0 or zero=1, and a schedule "
                          "with one stage per device");

@@ -248,6 +248,19 @@ bool strategy_is_default(const Strategy *strategy)
     return true;
 }
 
+bool strategy_has_only(const Strategy *strategy, const char *key, const char *keys,
+                       GError **error)
+{
+    g_auto(GStrv) beside = g_strsplit(keys, ", ", -1);
+    for (uint32_t i = 0; i < strategy_table.n; i++) {
+        const Option *option = &strategy_table.row[i];
+        if (!option_is_default(option, strategy) &&
+            !g_strv_contains((const char *const *)beside, option->key))
+            return refuse(error, "%s with %s: expected only %s", key, option->key, keys);
+    }
+    return true;
+}
+
 /* --- files --- */
 
 /* Reads the values of the top mapping one after the other. */

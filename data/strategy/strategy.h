@@ -130,7 +130,7 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather",                              \
       "gather keys and values, or exchange sequences for heads and back")                  \
     X(COUNT(0, 65535), ep, "ep", "1",                                                     \
-      "devices that share the experts of a layer; with cp above 1: 1, cp, or cp x tp")     \
+      "devices that share a layer's experts: a divisor of dp x cp, or, with etp=1, x tp")  \
     X(COUNT(0, 65535), etp, "etp", "0",                                                    \
       "devices that share each expert's tensors: tp, or 1, so that the devices that tp "  \
       "joins share the experts, too, and ep is a multiple of tp; 0: tp")                  \
@@ -217,6 +217,9 @@ char *strategy_write(const Strategy *strategy);
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);
+/* Fails with KILTER_ERROR_INPUT for a key beside `key` that is not among `keys`, "a, b". */
+bool strategy_has_only(const Strategy *strategy, const char *key, const char *keys,
+                       GError **error);
 
 /* How unevenly `imbalance` or `expert_tokens` say that dropless experts are chosen: of each layer
  * that has some [layer] the tokens of the experts before each one and of all over the mean

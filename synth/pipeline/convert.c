@@ -52,22 +52,37 @@ void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, Tensor
                     from_group, microbatch);
 }
 
-/* Moves a tensor from the group of a pipeline's stage to the group of its experts, or back: each
- * replica has its samples. */
-static void cross(Builder *b, uint32_t group, TensorId tensor, Form inside, bool back,
-                  Form form, uint32_t microbatch)
+/* A tensor on its way between views of a stage's devices. */
+typedef struct {
+    uint32_t alone; /* the group in which each device has samples of its own */
+    TensorId tensor;
+    Form inside;
+    uint32_t microbatch;
+} Crossing;
+
+/* Takes the tensor from its form over the shards of a group to devices alone, or back. */
+static void take(Builder *b, const Crossing *c, uint32_t group, Form form, bool back)
 {
-    const Form batch = b->batch->form[tensor];
-    const Form between = form_is_gather(batch) ? batch : FORM_IDENTITY;
-    const uint32_t experts = b->experts[group];
-    const Form at = form_over(inside, between, FORM_IDENTITY);
-    if (back) {
-        pipeline_convert(b, experts, tensor, inside, form, between, microbatch);
-        pipeline_regroup(b, experts, group, tensor, at, inside, microbatch);
-    } else {
-        pipeline_regroup(b, group, experts, tensor, inside, at, microbatch);
-        pipeline_convert(b, experts, tensor, inside, between, form, microbatch);
-    }
+    const Form batch = b->batch->form[c->tensor],
+               own = form_is_gather(batch) ? batch : FORM_IDENTITY,
+               at = form_over(c->inside, own, FORM_IDENTITY);
+    if (group == c->alone)
+        return;
+    if (back)
+        pipeline_regroup(b, c->alone, group, c->tensor, c->inside, at, c->microbatch);
+    pipeline_convert(b, group, c->tensor, c->inside, back ? own : form, back ? form : own,
+                     c->microbatch);
+    if (!back)
+        pipeline_regroup(b, group, c->alone, c->tensor, at, c->inside, c->microbatch);
+}
+
+/* Moves a tensor from the group of a pipeline's stage to the group of its experts, or back. */
+static void cross(Builder *b, Crossing crossing, uint32_t from, Form have, uint32_t to,
+                  Form want)
+{
+    crossing.alone = program_add_shards(b->program, (uint16_t)from, 1);
+    take(b, &crossing, from, have, false);
+    take(b, &crossing, to, want, true);
 }
 
 /* Whether a tensor converted for the forward is kept for the backward: it is if it went through an
@@ -102,8 +117,9 @@ static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
         pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
                          from, to, part);
     else
-        cross(b, group, t, form_inside(instr->form[k]), view == VIEW_STAGE,
-              view == VIEW_STAGE ? from : to, part);
+        cross(b, (Crossing){0, t, form_inside(instr->form[k]), part},
+              pipeline_view(b, group, b->home[t]), from, pipeline_view(b, group, view),
+              to);
 }
 
 void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
@@ -139,6 +155,7 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
         if (b->home[t] == b->view[instr.op])
             pipeline_convert(b, at, t, inside, gives, b->made[t], microbatch);
         else
-            cross(b, group, t, inside, true, gives, microbatch);
+            cross(b, (Crossing){0, t, inside, microbatch}, at, gives,
+                  pipeline_view(b, group, b->home[t]), b->made[t]);
     }
 }

@@ -105,16 +105,16 @@ typedef struct {
      * of zero_ranks of them in every group */
     const bool *divides;
     /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups
-     * have shards, these divide sequences, and experts if ep is as many */
+     * have shards, these divide sequences, and experts, too, unless it `folds`: then replicas get
+     * whole samples before they divide experts, as they have without shards */
     uint32_t ep;
+    bool folds, whole_experts; /* whole_experts: positions have different experts */
     /* attention takes whole sequences of some heads instead of some queries of all heads */
     bool all_to_all;
     /* a device that would cut a received tensor at once is sent only its part of it; not with
      * shards */
     bool scatters;
-    bool successive; /* the program's (data/program/program.h) */
-    /* gradients of weights wait in layers that run again or gather sequences, too */
-    bool all_wait;
+    bool successive;   /* the program's (data/program/program.h) */
     uint32_t left_out; /* of the microbatches, which do not run (data/program/period.h) */
 } SynthPipeline;
 

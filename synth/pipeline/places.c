@@ -179,37 +179,14 @@ SynthAgain synth_again(const Graph *graph, Recompute mode)
 
 CLEAR_DEFINE(synth_again_clear, SynthAgain, again, free_each(again->op, again->drop));
 
-/* Whether an instruction of the backward uses what selective recomputation makes again. */
-static bool uses_inner(const Builder *b, uint32_t i)
-{
-    Operand use[OP_MAX_IN];
-    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
-    bool uses = b->keeper[i] != UINT32_MAX;
-    for (uint32_t k = 0; k < n; k++) {
-        const Instr *by = &b->inner->instr[b->maker[i * OP_MAX_IN + k]];
-        uses |= by->kind == INSTR_COMPUTE && !b->read[use[k].tensor] &&
-                graph_get_op(b->graph, by->op)->pass == PASS_FORWARD &&
-                synth_makes_inner(b->graph, b->read, by->op);
-    }
-    return uses;
-}
-
 /* Whether an instruction of the backward may run later than the rest of its stage's. */
 static bool can_wait(const Builder *b, uint32_t i)
 {
-    const SynthPipeline *p = b->pipeline;
     const Instr *instr = &b->inner->instr[i];
-    if (b->place[i].phase != BACKWARD || b->place[i].stage == 0)
-        return false;
     const Instr *by =
         instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
-    const uint32_t layer = graph_get_op(b->graph, by->op)->layer;
-    const Recompute again = p->recompute ? p->recompute[layer] : RECOMPUTE_NONE;
-    if (by->kind != INSTR_COMPUTE || p->all_wait)
-        return by->kind == INSTR_COMPUTE;
-    return again <= RECOMPUTE_SELECTIVE &&
-           !(again == RECOMPUTE_SELECTIVE && uses_inner(b, i)) &&
-           !(p->sequence && p->sequence[layer]);
+    return b->place[i].phase == BACKWARD && b->place[i].stage > 0 &&
+           by->kind == INSTR_COMPUTE;
 }
 
 /* Splits the backward where the schedule does: what no backward of another stage needs, not even

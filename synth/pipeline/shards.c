@@ -8,7 +8,8 @@
  * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al.
  * 2021, GShard). Their ops run on a group of the same devices whose shards are these replicas: each
  * replica sends the tokens of its samples to their experts, and gets them back, by all-to-alls.
- * Where sequences are divided, the experts are divided over the same shards. */
+ * Where as many devices share a sequence, the experts are divided over the same shards; where more
+ * or fewer do, these exchange parts of sequences for whole ones before. */
 #include "synth/pipeline/build.h"
 
 #include <math.h>
@@ -55,14 +56,22 @@ static bool takes_heads(const Builder *b, const Op *op)
            (b->pipeline->all_to_all || !op_kind_divides_queries(op->kind));
 }
 
+static bool has_loop(const OpSpace *space, char letter)
+{
+    for (uint32_t l = 0; l < space->n_loops; l++)
+        if (space->loop[l].letter == letter)
+            return true;
+    return false;
+}
+
 /* Whether shards may cut an op along the loop: the sequence's (dim 1 of its first input or output),
- * the experts', or the heads' in attention. */
+ * the experts', the heads' in attention, or the batch's before tokens go to other replicas' experts. */
 static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 {
     const Op *op = graph_get_op(b->graph, id);
     const char letter = space->loop[loop].letter;
     if (loop == b->batch->loop[id])
-        return false;
+        return b->pipeline->folds && has_loop(space, 'e');
     if (takes_heads(b, op))
         return letter == 'h';
     if (letter == 'Q' || letter == 'e')
@@ -96,16 +105,19 @@ typedef struct {
     double part;      /* of the batch */
     /* [tensor * FORM_MAX + form]: 1 + the pass in which the tensor is converted to it */
     uint8_t *converted;
+    const Instr **instr; /* [op]: where the inner program runs it */
 } ShardPrices;
 
-/* Seconds to have a tensor in another form; INFINITY: impossible. */
+/* Seconds to have a tensor in another form, where positions hold it in the form `inside`; INFINITY:
+ * impossible. */
 static double conversion_s(const Builder *b, const ShardPrices *p, TensorId tensor,
-                           Form have, Form want)
+                           Form inside, Form have, Form want)
 {
-    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want);
+    const bool held = !form_is_gather(want) || form_can_hold(b->graph, tensor, want),
+               nested = inside == form_gather(1) && (have == inside || want == inside);
     if (have == want)
         return 0;
-    if (!held || want == FORM_REDUCE)
+    if (!held || nested || want == FORM_REDUCE)
         return INFINITY;
     const Collective kind = pipeline_conversion(have, want);
     if (kind >= (Collective)COLLECTIVES_PRICED) /* a slice */
@@ -144,23 +156,32 @@ static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule
         sim_op_s(p->memo, b->graph, b->pipeline->cluster, id, rule, has, p->device);
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!finds_converted(b, p, op, op->in[i], rule->form[i]))
-            sum += conversion_s(b, p, op->in[i], b->made[op->in[i]], rule->form[i]);
+            sum += conversion_s(b, p, op->in[i], p->instr[id]->form[i],
+                                b->made[op->in[i]], rule->form[i]);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const Form gives = rule->form[op->n_in + o];
-        sum += conversion_s(b, p, op->out[o], gives, settled(b, op, op->out[o], gives));
+        sum += conversion_s(b, p, op->out[o], p->instr[id]->form[op->n_in + o], gives,
+                            settled(b, op, op->out[o], gives));
     }
     return sum;
 }
 
-/* Chooses the fastest rule; without any, the rule that runs everything on all shards. */
+/* Chooses the fastest rule; without any, the rule that runs everything on all shards. What positions
+ * divide by experts shards divide at once, as they cannot later (data/program/nesting.h). */
 static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
 {
     Rule rule[OP_MAX_RULES + 1];
     OpSpace space;
     double least_s = INFINITY;
     graph_op_space(b->graph, id, &space);
-    for (uint32_t r = 0, n = op_shard_rules(b->graph, id, rule); r < n; r++) {
-        if (rule[r].loop >= 0 && !may_cut(b, id, &space, rule[r].loop))
+    const uint32_t n = op_shard_rules(b->graph, id, rule);
+    const bool by_experts = b->pipeline->ep > 1 && b->pipeline->whole_experts &&
+                            !b->pipeline->folds && has_loop(&space, 'e');
+    *best = rule[0];
+    for (uint32_t r = 0; r < n; r++) {
+        const int loop = rule[r].loop;
+        if ((loop >= 0 && !may_cut(b, id, &space, loop)) ||
+            (by_experts && (loop < 0 || space.loop[loop].letter != 'e')))
             continue;
         const double s = rule_s(b, prices, id, &rule[r]);
         /* of two that take as long, one that divides */
@@ -173,6 +194,10 @@ static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Ru
 
 static ShardPrices shard_prices(const Builder *b)
 {
+    const Instr **instr = g_new0(const Instr *, graph_n_ops(b->graph));
+    for (uint32_t i = 0; i < b->inner->n; i++)
+        if (b->inner->instr[i].kind == INSTR_COMPUTE)
+            instr[b->inner->instr[i].op] = &b->inner->instr[i];
     const SynthPipeline *p = b->pipeline;
     const DeviceGroup *group = &p->group[0];
     const Device *device = p->cluster->device;
@@ -186,7 +211,8 @@ static ShardPrices shard_prices(const Builder *b)
                          first,
                          {first->type_name, n, hosts},
                          (double)n / group->n_replicas / p->n_microbatches,
-                         g_new0(uint8_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX)};
+                         g_new0(uint8_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX),
+                         instr};
 }
 
 /* --- sequences --- */
@@ -205,7 +231,8 @@ static void follow(Builder *b, OpId id, const Rule *rule)
 /* Divides the weights of experts at rest, if expert parallelism is asked for. */
 static void place_experts(Builder *b)
 {
-    for (OpId id = 0; b->pipeline->ep > 1 && id < graph_n_ops(b->graph); id++) {
+    for (OpId id = 0;
+         !b->pipeline->folds && b->pipeline->ep > 1 && id < graph_n_ops(b->graph); id++) {
         const Op *op = graph_get_op(b->graph, id);
         OpSpace space;
         graph_op_space(b->graph, id, &space);
@@ -241,6 +268,7 @@ static void divide_sequences(Builder *b)
     }
     sim_memo_free(prices.memo);
     g_free(prices.converted);
+    g_free(prices.instr);
 }
 
 /* --- experts --- */
@@ -305,7 +333,9 @@ static void bring_home(Builder *b)
         if (instr->kind == INSTR_COLLECTIVE && b->home[t] == VIEW_EXPERTS &&
             !is_weight(b->graph, t) && !is_weight_gradient(b->graph, t)) {
             b->home[t] = VIEW_STAGE;
-            b->made[t] = FORM_IDENTITY;
+            b->made[t] =
+                settled(b, graph_get_op(b->graph, graph_tensor(b->graph, t)->producer), t,
+                        FORM_IDENTITY);
         }
     }
 }
@@ -442,21 +472,20 @@ bool pipeline_find_shards(Builder *b, GError **error)
     b->home = g_new0(uint8_t, n_tensors);
     if (!sequences && p->ep < 2)
         return true;
-    if (sequences ? !check_places(b, error) || !check_heads(b, error)
-                  : !check_samples(b, error))
+    if ((sequences && (!check_places(b, error) || !check_heads(b, error))) ||
+        (b->pipeline->folds && !check_samples(b, error)))
         return false;
     b->need = g_new0(Form, (size_t)n_ops * OP_MAX_IN);
     b->gives = g_new0(Form, (size_t)n_ops * OP_MAX_OUT);
     b->made = g_new0(Form, n_tensors);
     b->converted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     b->experts = g_new0(uint16_t, p->n_groups);
-    if (sequences) {
+    if (sequences)
         divide_sequences(b);
-    } else {
-        for (uint32_t g = 0; g < p->n_groups; g++)
-            b->experts[g] = program_add_shards(b->program, (uint16_t)g, p->ep);
+    for (uint32_t g = 0; b->pipeline->folds && g < p->n_groups; g++)
+        b->experts[g] = program_add_shards(b->program, (uint16_t)g, p->ep);
+    if (b->pipeline->folds)
         divide_experts(b);
-    }
     place_states(b);
     return p->ep < 2 || has_experts(b) ||
            refuse(error, "ep=%u: expected a model with experts that can be divided",

@@ -125,13 +125,14 @@ static bool make(const Graph *graph, const ClusterView *view,
         .cluster = view,
         .schedule = layout->schedule,
         .successive = schedule_is_successive(layout->schedule, layout->pp),
-        .all_wait = true,
         .recompute = layout->recompute,
         .sequence = layout->sequence,
         .zero = layout->zero,
         .zero_ranks = layout->zero_ranks,
         .divides = made->divides,
         .ep = layout->ep,
+        .whole_experts = layout->experts,
+        .folds = layout->ep > 1 && layout->ep != layout->cp,
         .all_to_all = layout->all_to_all};
     return true;
 }

@@ -39,7 +39,7 @@ static inline char *random_strategy(GRand *rand, bool all, bool experts)
                                pick(rand, 2) ? "a2a" : "allgather");
     const bool has_ep = experts && pick(rand, 3);
     if (has_ep) {
-        const uint32_t ep = cp > 1 ? cp : MIN(many, dp);
+        const uint32_t ep = MIN(degree[pick(rand, 3)], dp * cp);
         const bool whole = tp > 1 && pick(rand, 2);
         g_string_append_printf(set, " ep=%u%s", whole ? ep * tp : ep,
                                whole ? " etp=1" : "");

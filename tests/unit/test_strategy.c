@@ -156,7 +156,7 @@ static void test_what_cannot_be(void **state)
         {"recompute: full none\n", "for each of 1 stages, got 2"},
         {"recompute: full@3-9\n", "expected layers from 0 to 7"},
         {"cp: 3\n", "cp=3, tp=1: expected a product of 8"},
-        {"cp: 2\nep: 4\n", "ep=4: expected 1 or cp=2"},
+        {"cp: 2\nep: 3\n", "ep=3: expected a divisor of dp times cp=8"},
         {"ep: 3\n", "ep=3: expected a divisor of dp=8"},
         {"ep: 2\nshares: [1, 1, 1, 1, 1, 1, 1, 1]\n", "expected equal shares"},
         {"zero: 1\nzero_ranks: 3\n", "zero_ranks=3: expected a divisor of dp=8"},
