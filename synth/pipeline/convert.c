@@ -54,10 +54,10 @@ void pipeline_regroup(Builder *b, uint32_t from_group, uint32_t to_group, Tensor
 
 /* A tensor on its way between views of a stage's devices. */
 typedef struct {
-    uint32_t alone; /* the group in which each device has samples of its own */
+    uint32_t alone,
+        microbatch; /* alone: the group whose devices have samples of their own */
     TensorId tensor;
     Form inside;
-    uint32_t microbatch;
 } Crossing;
 
 /* Takes the tensor from its form over the shards of a group to devices alone, or back. */
@@ -117,7 +117,7 @@ static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
         pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
                          from, to, part);
     else
-        cross(b, (Crossing){0, t, form_inside(instr->form[k]), part},
+        cross(b, (Crossing){0, part, t, form_inside(instr->form[k])},
               pipeline_view(b, group, b->home[t]), from, pipeline_view(b, group, view),
               to);
 }
@@ -155,7 +155,7 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
         if (b->home[t] == b->view[instr.op])
             pipeline_convert(b, at, t, inside, gives, b->made[t], microbatch);
         else
-            cross(b, (Crossing){0, t, inside, microbatch}, at, gives,
+            cross(b, (Crossing){0, microbatch, t, inside}, at, gives,
                   pipeline_view(b, group, b->home[t]), b->made[t]);
     }
 }

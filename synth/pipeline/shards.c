@@ -8,12 +8,12 @@
  * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al.
  * 2021, GShard). Their ops run on a group of the same devices whose shards are these replicas: each
  * replica sends the tokens of its samples to their experts, and gets them back, by all-to-alls.
- * Where as many devices share a sequence, the experts are divided over the same shards; where more
- * or fewer do, these exchange parts of sequences for whole ones before. */
+ * Where sequences are divided, the same shards divide experts, unless the pipeline `folds` them. */
 #include "synth/pipeline/build.h"
 
 #include <math.h>
 
+#include "data/base/free.h"
 #include "sim/sim.h"
 #include "synth/spmd/forms.h"
 
@@ -56,12 +56,12 @@ static bool takes_heads(const Builder *b, const Op *op)
            (b->pipeline->all_to_all || !op_kind_divides_queries(op->kind));
 }
 
-static bool has_loop(const OpSpace *space, char letter)
+static bool has_experts_loop(const OpSpace *space)
 {
+    bool has = false;
     for (uint32_t l = 0; l < space->n_loops; l++)
-        if (space->loop[l].letter == letter)
-            return true;
-    return false;
+        has |= space->loop[l].letter == 'e';
+    return has;
 }
 
 /* Whether shards may cut an op along the loop: the sequence's (dim 1 of its first input or output),
@@ -69,13 +69,15 @@ static bool has_loop(const OpSpace *space, char letter)
 static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 {
     const Op *op = graph_get_op(b->graph, id);
+    const DeviceGroup *group = &b->pipeline->group[0];
     const char letter = space->loop[loop].letter;
     if (loop == b->batch->loop[id])
-        return b->pipeline->folds && has_loop(space, 'e');
+        return b->pipeline->folds && has_experts_loop(space);
     if (takes_heads(b, op))
         return letter == 'h';
-    if (letter == 'Q' || letter == 'e')
-        return true;
+    if (letter == 'Q' || letter == 'e') /* no device is left without experts */
+        return letter == 'Q' || !b->pipeline->whole_experts ||
+               space->loop[loop].extent >= group_shards(group) * group->n_devices;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!is_weight(b->graph, op->in[i]) &&
             graph_tensor(b->graph, op->in[i])->rank >= 2)
@@ -176,7 +178,7 @@ static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Ru
     graph_op_space(b->graph, id, &space);
     const uint32_t n = op_shard_rules(b->graph, id, rule);
     const bool by_experts = b->pipeline->ep > 1 && b->pipeline->whole_experts &&
-                            !b->pipeline->folds && has_loop(&space, 'e');
+                            !b->pipeline->folds && has_experts_loop(&space);
     *best = rule[0];
     for (uint32_t r = 0; r < n; r++) {
         const int loop = rule[r].loop;
@@ -267,8 +269,7 @@ static void divide_sequences(Builder *b)
             *converted_in(&prices, op->in[i], rule.form[i]) = 1 + op->pass;
     }
     sim_memo_free(prices.memo);
-    g_free(prices.converted);
-    g_free(prices.instr);
+    free_each(prices.converted, prices.instr);
 }
 
 /* --- experts --- */

@@ -216,7 +216,7 @@ static void test_pipelines_that_cannot_be(void **state)
     } wrong[] = {
         {"pipeline_shares: [3, 1]\n", "expected pipeline_layers beside it"},
         {"pipeline_layers: [3, 3]\n", "expected two lists or more"},
-        {"pipeline_layers: 6; 3 3\npp: 2\n", "pipeline_layers with pp: expected tp"},
+        {"pipeline_layers: 6; 3 3\npp: 2\n", "pipeline_layers with pp: expected only"},
         {"pipeline_layers: 6; 3 3\nzero: 2\n", "expected zero=0 or zero=1"},
         {"pipeline_layers: 6; 3 3\n", "microbatches=1: pipeline 0 gets none"},
         {"pipeline_layers: 6; 3 3\nmicrobatches: 4\npipeline_shares: 1 1 1\n",
