@@ -110,8 +110,7 @@ typedef struct {
     const Instr **instr; /* [op]: where the inner program runs it */
 } ShardPrices;
 
-/* Seconds to have a tensor in another form, where positions hold it in the form `inside`; INFINITY:
- * impossible. */
+/* Seconds to convert a tensor that positions hold in the form `inside`; INFINITY: impossible. */
 static double conversion_s(const Builder *b, const ShardPrices *p, TensorId tensor,
                            Form inside, Form have, Form want)
 {
