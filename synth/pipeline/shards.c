@@ -8,7 +8,7 @@
  * Expert parallelism divides the experts of a layer among neighbouring replicas (Lepikhin et al.
  * 2021, GShard). Their ops run on a group of the same devices whose shards are these replicas: each
  * replica sends the tokens of its samples to their experts, and gets them back, by all-to-alls.
- * Where sequences are divided, the same shards divide experts, unless the pipeline `folds` them. */
+ * Where sequences are divided, its shards divide experts, unless the pipeline `folds` them. */
 #include "synth/pipeline/build.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static bool has_experts_loop(const OpSpace *space)
 }
 
 /* Whether shards may cut an op along the loop: the sequence's (dim 1 of its first input or output),
- * the experts', the heads' in attention, or the batch's before tokens go to other replicas' experts. */
+ * the experts', the heads' in attention, or the batch's before tokens go to experts elsewhere. */
 static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -167,8 +167,8 @@ static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule
     return sum;
 }
 
-/* Chooses the fastest rule; without any, the rule that runs everything on all shards. What positions
- * divide by experts shards divide at once, as they cannot later (data/program/nesting.h). */
+/* Chooses the fastest rule; without any, the one that runs everything on all shards. If positions
+ * divide by experts, shards do so at once, as they cannot later (data/program/nesting.h). */
 static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
 {
     Rule rule[OP_MAX_RULES + 1];
