@@ -443,6 +443,23 @@ static void test_flagscale_has_meshes(void **state)
     json_decref(list);
 }
 
+/* FlagScale sorts ranks by the first place of their device's type in the list: where a type comes
+ * back, all have one name, or the third stage's rank would be before the second's. */
+static void test_types_that_come_back(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "hetero_process_meshes: [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
+        "    hetero_device_types: [\"any\", \"any\", \"any\"]\n"
+        "    hetero_current_device_type: \"any\"\n";
+    g_auto(Made) made = made_plan("manual", "gpt2:layers=3,global_batch=16",
+                                  "1x1xv100-16g@1xeth-100+1x1xt4@1xeth-100+"
+                                  "1x1xv100-16g@1xeth-100",
+                                  "pp=3 micro_batch=1");
+    g_autoptr(GArray) files = export(&made, "flagscale");
+    assert_non_null(strstr(file_text(files, 0), TEXT));
+}
+
 /* Facts that are written twice agree, and all JSON is valid. */
 static void test_json_and_deepspeed(void **state)
 {
@@ -477,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),
+        cmocka_unit_test(test_types_that_come_back),
         cmocka_unit_test(test_json_and_deepspeed),
         cmocka_unit_test(test_json_has_every_layer),
     };

@@ -96,34 +96,36 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
 
 /* --- FlagScale --- */
 
-/* Adds the meshes, which are runs of stages on one device type: [tp, cp, ep, dp, pp] each. */
+static const char *type_of_stage(const ExportCase *c, uint32_t p)
+{
+    return c->view->device[c->layout.device[(size_t)p * export_stage_ranks(c)]].type_name;
+}
+
+/* Adds the meshes, which are runs of stages on one device type: [tp, cp, ep, dp, pp] each.
+ * FlagScale sorts ranks by the first place of their device's type in its list: where a type comes
+ * back, all have one name, so that ranks stay in their order. */
 static void add_meshes(const ExportCase *c, GString *out)
 {
     const StrategyLayout *l = &c->layout;
-    g_autoptr(GString) meshes = g_string_new(NULL);
-    g_autoptr(GString) types = g_string_new(NULL);
-    const char *before = NULL, *type;
-    for (uint32_t p = 0, n = 0; p <= l->pp; p++, n++) {
-        type =
-            p < l->pp
-                ? c->view->device[l->device[(size_t)p * export_stage_ranks(c)]].type_name
-                : NULL;
-        if (before && g_strcmp0(before, type) != 0) {
-            g_string_append_printf(meshes, "%s%u, %u, %u, %u, %u",
-                                   meshes->len ? ", " : "", l->tp, l->cp, l->ep, l->dp,
-                                   n);
-            g_string_append_printf(types, "%s\"%s\"", types->len ? ", " : "", before);
-            n = 0;
-        }
-        before = type;
+    g_autoptr(GString) meshes = g_string_new(NULL), types = g_string_new(NULL);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    bool once = true;
+    for (uint32_t p = 0; p < l->pp; p++)
+        once &= g_hash_table_add(seen, (gpointer)type_of_stage(c, p)) ||
+                strcmp(type_of_stage(c, p), type_of_stage(c, p - 1)) == 0;
+    for (uint32_t p = 0, n; p < l->pp; p += n) {
+        const char *type = type_of_stage(c, p);
+        for (n = 1; p + n < l->pp && strcmp(type_of_stage(c, p + n), type) == 0;)
+            n++;
+        g_string_append_printf(meshes, "%s%u, %u, %u, %u, %u", p ? ", " : "", l->tp,
+                               l->cp, l->ep, l->dp, n);
+        g_string_append_printf(types, "%s\"%s\"", p ? ", " : "", once ? type : "any");
     }
     g_string_append_printf(out, "    hetero_process_meshes: [%s]\n", meshes->str);
     g_string_append_printf(out, "    hetero_device_types: [%s]\n", types->str);
-    g_string_append_printf(
-        out,
-        "    hetero_current_device_type: \"%s\"  # on each machine its "
-        "own\n",
-        c->view->device[l->device[0]].type_name);
+    g_string_append_printf(out, "    hetero_current_device_type: \"%s\"%s\n",
+                           once ? type_of_stage(c, 0) : "any",
+                           once ? "  # on each machine its own" : "");
 }
 
 bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
