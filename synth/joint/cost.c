@@ -171,8 +171,7 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
         return front;
     ahead(p, way, l->n, &front.least_in, &front.most_in);
     g_assert(!schedule_splits(way->schedule) || l->n < way->n_stages);
-    front.splits = schedule_splits(way->schedule) && joint_splits(front.e->recompute) &&
-                   l->n + 1u < way->n_stages;
+    front.splits = schedule_splits(way->schedule) && l->n + 1u < way->n_stages;
     if (front.splits)
         front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
     if (l->n > 0 && !way->free) {

@@ -359,8 +359,7 @@ static void add_entry(const Costing *c, JointGroup *group, uint32_t m)
         e.forward_s[l + 1] = e.forward_s[l] + phase_s(c, FORWARD, l);
         e.backward_s[l + 1] =
             e.backward_s[l] + phase_s(c, BACKWARD, l) + phase_s(c, WEIGHTS, l) + again;
-        e.weights_s[l + 1] =
-            e.weights_s[l] + (joint_splits(mode) ? phase_s(c, WEIGHTS, l) : 0);
+        e.weights_s[l + 1] = e.weights_s[l] + phase_s(c, WEIGHTS, l);
         e.sync_s[l + 1] = e.sync_s[l] + phase_s(c, LATE, l) + phase_s(c, EARLY, l);
         e.held[l + 1] = e.held[l] + c->held[l];
         e.kept[l + 1] = e.kept[l] + c->kept[l] - less;

@@ -343,7 +343,7 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
         e.forward_s[l] = sum[l];
         e.backward_s[l] = sum[AMP_BACKWARD * (n + 1) + l] +
                           sum[(JOINT_AGAIN + way->mode) * (n + 1) + l];
-        e.weights_s[l] = joint_splits(e.recompute) ? sum[JOINT_WEIGHTS * (n + 1) + l] : 0;
+        e.weights_s[l] = sum[JOINT_WEIGHTS * (n + 1) + l];
     }
     e.share = largest_share(menu, &e, kind);
     fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);

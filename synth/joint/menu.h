@@ -42,12 +42,6 @@ struct JointMenu {
  * forward that modes run again. */
 enum { JOINT_WEIGHTS = AMP_PASSES, JOINT_AGAIN, JOINT_ROWS = JOINT_AGAIN + JOINT_MODES };
 
-/* Whether gradients of weights may wait in a layer that runs something again. */
-static inline bool joint_splits(Recompute mode)
-{
-    return mode <= RECOMPUTE_SELECTIVE;
-}
-
 /* An entry with rows of 0. */
 JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp);
 /* Whether each mode is worth it by the seconds that it takes again and the bytes that it saves:

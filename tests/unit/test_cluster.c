@@ -77,6 +77,8 @@ static const char *const OTHERS[] = {
     "tag-cloud",
     "published-tag-testbed",
     "published-tag-sfb",
+    "launches-tag-sfb",
+    "launches-tag-sfb-conv",
     "published-tag-cloud",
     "measured-tag-testbed",
     "measured-tag-2v100",

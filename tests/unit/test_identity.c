@@ -543,6 +543,7 @@ static const struct {
     {"sets", "machines", "tag"},
     {"leave", "off", "tag"},
     {"priors", "gnn", "tag"},
+    {"undecided", "last", "tag"},
     {"links", "own", "tag"},
     {"leaves", "8", "tag"},
     {"tp", "2", "manual"},
