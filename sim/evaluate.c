@@ -87,7 +87,7 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
 static void report_hosts(const SimCase *sim, SimReport *report)
 {
     const Cluster *cluster = sim->view->cluster;
-    g_autoptr(PlanBuffers) buffers = sim_case_buffers(sim);
+    g_autoptr(PlanBuffers) buffers = sim_host_buffers(sim);
     g_autofree double *bytes = g_new0(double, cluster->n_machines);
     for (uint32_t j = 0; j < sim->view->n_devices; j++)
         bytes[sim->view->device[j].machine] += sim_host_bytes(sim, buffers, j);

@@ -361,21 +361,17 @@ typedef struct {
     uint64_t total_bytes, capacity_bytes; /* the device's memory */
 } SimMemoryRow;
 
-/* One SimMemoryRow per device type, in the order in which the types first occur; free with
- * g_array_unref. memory_bytes: [device], as in a report. runtime: a name, or "" for none. Errors as
- * sim_evaluate. */
+/* One SimMemoryRow per device type, in the order in which the types first occur, or for each type
+ * of each pipeline stage, by stages; free with g_array_unref. memory_bytes: [device], as in a
+ * report. runtime: a name, or "" for none. Errors as sim_evaluate. */
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const char *runtime, const uint64_t *memory_bytes,
+                         const char *runtime, bool by_stage, const uint64_t *memory_bytes,
                          GError **error);
 /* A device's buffers by program order, as blocks of a snapshot: bytes of one GPU without what the
  * allocator does not give out. Appends to `block` (SnapshotBlock), whose texts the graph owns. */
 bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
                        const char *runtime, uint32_t device, GArray *block,
                        GError **error);
-/* The same as sim_memory_table for each pipeline stage and device type, by stages. */
-GArray *sim_memory_stages(const Plan *plan, const Graph *graph, const ClusterView *view,
-                          const char *runtime, const uint64_t *memory_bytes,
-                          GError **error);
 
 /* The workload of an iteration. Divided by the time it gives samples/s and tokens/s. MFU is
  * model_flops / (time_s * peak), HFU is run_flops / (time_s * peak) (Korthikanti et al. 2022, Sec.

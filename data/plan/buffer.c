@@ -56,3 +56,8 @@ MemoryCategory plan_buffer_category(const Graph *graph, const PlanBuffer *buffer
         return MEMORY_ACTIVATIONS;
     }
 }
+
+bool plan_buffer_is_kept(const Graph *graph, const PlanBuffer *buffer)
+{
+    return buffer->kept || plan_buffer_category(graph, buffer) == MEMORY_ACTIVATIONS;
+}

@@ -52,6 +52,10 @@ typedef struct {
     double element_bytes;
     double
         host_bytes; /* of an element that the host keeps in the device's place; 0: none */
+    /* 1 + the instruction after which it goes to the host, 0: it stays; and whether it comes from
+     * the host before its first use */
+    uint32_t leaves;
+    bool returns;
     uint32_t first, n; /* range in PlanBuffers.use */
 } PlanBuffer;
 
@@ -65,6 +69,8 @@ typedef struct {
     uint32_t *made, *end;
 } PlanBuffers;
 
+/* Whether it is activations, or what ops keep beside them. */
+bool plan_buffer_is_kept(const Graph *graph, const PlanBuffer *buffer);
 MemoryCategory plan_buffer_category(const Graph *graph, const PlanBuffer *buffer);
 
 /* Bytes of a buffer where nothing is cut. */

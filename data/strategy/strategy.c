@@ -174,20 +174,22 @@ bool strategy_switches(const char *text, const char **kept, GError **error)
 
 bool strategy_offload(const char *text, const char **kept, GError **error)
 {
+    static const char *const TEXT[] = {
+        "optimizer",   "optimizer+parameters",  "optimizer+parameters+activations",
+        "activations", "optimizer+activations", NULL};
     *kept = strcmp(text, "none") == 0 ? NULL : g_intern_string(text);
-    if (strstr(text, "activations"))
-        return refuse(error,
-                      "activations are not offloaded, since no instruction brings one back "
-                      "for the backward; recompute makes them again: '%s'",
-                      text);
-    return !*kept || strcmp(text, "optimizer") == 0 ||
-           strategy_offloads_parameters(text) ||
-           refuse(error, "expected none, optimizer, optimizer+parameters: '%s'", text);
+    return !*kept || g_strv_contains(TEXT, text) ||
+           refuse(
+               error,
+               "expected none, or optimizer, optimizer+parameters, activations, joined "
+               "by + in this order: '%s'",
+               text);
 }
 
-bool strategy_offloads_parameters(const char *offload)
+bool strategy_offloads(const Strategy *strategy, Offload part)
 {
-    return offload && strcmp(offload, "optimizer+parameters") == 0;
+    static const char *const WORD[] = {"optimizer", "parameters", "activations"};
+    return strategy->offload && strstr(strategy->offload, WORD[part]);
 }
 
 /* --- the whole --- */

@@ -185,19 +185,21 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(PARSED(strategy_offload), offload, "offload", "none",                               \
       "none, or optimizer: its states, and from zero=2 on gradients, lie in the host's "  \
       "memory, and the host updates; optimizer+parameters, with zero=3: parameters, too, " \
-      "come from there each time that they are gathered")
+      "come from there each time that they are gathered; activations, also joined by +: "  \
+      "what the forward keeps waits there for the backward")
 /* clang-format on */
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */
 OptionReader strategy_list, strategy_lists, strategy_shares, strategy_recompute,
     strategy_switches, strategy_offload, strategy_tokens;
 
-/* Whether an option `offload` (NULL: none) names parameters. */
-bool strategy_offloads_parameters(const char *offload);
-
 typedef struct {
     STRATEGY_TABLE(OPTION_MEMBER)
 } Strategy;
+
+/* Whether the strategy's `offload` names a part of what devices hold. */
+typedef enum { OFFLOAD_OPTIMIZER, OFFLOAD_PARAMETERS, OFFLOAD_ACTIVATIONS } Offload;
+bool strategy_offloads(const Strategy *strategy, Offload part);
 
 extern const OptionTable strategy_table;
 

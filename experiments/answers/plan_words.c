@@ -190,7 +190,7 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
 {
     g_autoptr(GArray) rows = sim_memory_table(
         evaluation->plan, evaluation->graph, evaluation->view,
-        evaluation->report->runtime, evaluation->report->memory_bytes, NULL);
+        evaluation->report->runtime, false, evaluation->report->memory_bytes, NULL);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && k < rows->len; k++) {
         const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
@@ -234,9 +234,9 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation)
 {
     const SimTimeline *timeline = evaluation->report->timeline;
     const Program *program = evaluation->plan->program;
-    g_autoptr(GArray) rows = sim_memory_stages(
+    g_autoptr(GArray) rows = sim_memory_table(
         evaluation->plan, evaluation->graph, evaluation->view,
-        evaluation->report->runtime, evaluation->report->memory_bytes, NULL);
+        evaluation->report->runtime, true, evaluation->report->memory_bytes, NULL);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && program->n > 0 && k < rows->len; k++) {
         SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);

@@ -28,7 +28,6 @@ typedef struct {
     /* the largest value that fits with its plan, and the least known that does not */
     uint64_t fits, misfit;
     uint64_t missing_bytes, peak_bytes; /* the peak of the plan that fits */
-    uint64_t left_bytes; /* what the fullest device of that plan has left */
     Evaluation *best;
 } Most;
 
@@ -119,35 +118,18 @@ static bool most_evaluate_at(const Most *m, const char *model, uint64_t gpus,
     return true;
 }
 
-/* The bytes that the device with the least has left. */
-static uint64_t most_left_of(const Evaluation *evaluation)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint32_t j = 0; j < evaluation->report->n_devices; j++) {
-        const uint64_t has = cluster_view_capacity(evaluation->view, j);
-        least = MIN(least, has - MIN(has, evaluation->report->memory_bytes[j]));
-    }
-    return least;
-}
-
-/* Says once that a search takes long, when its first plans did. */
-static void most_say_time(Most *m)
-{
-    const double long_s = 5;
-    if (!m->said && (double)clock() / CLOCKS_PER_SEC > long_s) {
-        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
-        m->said = true;
-    }
-}
-
 /* Whether the plan at that value fits; the largest that does is kept. A value for which nothing
- * fits fails no more. */
+ * fits fails no more. Says once that a search takes long, when its first plans did. */
 static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
 {
+    static const double LONG_S = 5;
     g_auto(Evaluation) evaluation = {0};
     g_autoptr(GError) wrong = NULL;
     PlannerOptions options = m->options->planner;
-    most_say_time(m);
+    if (!m->said && (double)clock() / CLOCKS_PER_SEC > LONG_S) {
+        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
+        m->said = true;
+    }
     if (m->micro_batch > 0)
         options.strategy.micro_batch = (uint32_t)value;
     g_autofree char *model = most_model_at(m, value);
@@ -162,7 +144,6 @@ static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
     if (*fits) {
         m->fits = value;
         m->peak_bytes = evaluation.report->memory_bytes[evaluation.report->worst_device];
-        m->left_bytes = most_left_of(&evaluation);
         evaluation_clear(m->best);
         *m->best = evaluation;
         evaluation = (Evaluation){0};
@@ -175,50 +156,17 @@ static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
 
 /* --- searches --- */
 
-/* The next multiple of the step to try above one that fits; `before` is the one that fitted before
- * it, with its peak. Twice as much, or more where memory `grew` and the line through both says so. */
-static uint64_t most_beyond(const Most *m, uint64_t before, uint64_t peak_before,
-                            bool grew)
-{
-    static const double MOST_TIMES = 64, SHORT_OF = 0.9;
-    const double grows =
-        m->peak_bytes > peak_before
-            ? (double)(m->peak_bytes - peak_before) / (double)(m->fits - before)
-            : 0;
-    const double more = grows > 0 ? SHORT_OF * (double)m->left_bytes / grows : 0;
-    const double times =
-        CLAMP(1 + more / (double)m->fits, 2, before > 0 && grew ? MOST_TIMES : 2);
-    return (uint64_t)(times * (double)(m->fits / m->step)) * m->step;
-}
-
-/* The next one to try between what fits and what does not: by the line, or, every other time, in
- * the middle. */
-static uint64_t most_between(const Most *m, uint32_t turn)
-{
-    const uint64_t steps = (m->misfit - m->fits) / m->step;
-    const double part =
-        (double)m->left_bytes / ((double)m->left_bytes + (double)m->missing_bytes);
-    const uint64_t at = m->missing_bytes > 0 && turn % 3 != 2
-                            ? (uint64_t)(part * (double)steps) + turn % 3
-                            : steps / 2;
-    return m->fits + CLAMP(at, 1, steps - 1) * m->step;
-}
-
 static bool most_find_largest(Most *m, GError **error)
 {
     enum { NO_MORE = 8 };             /* larger ones that take no more memory */
     static const double GROWS = 1.01; /* inputs of further microbatches are small */
     bool fits = true;
     uint32_t same = 0;
-    uint64_t before = 0, peak_before = 0;
-    for (uint64_t at = m->step; fits && same < NO_MORE && at <= MOST;) {
-        const uint64_t last = m->fits, peak = m->peak_bytes;
+    for (uint64_t at = m->step; fits && same < NO_MORE && at <= MOST; at = 2 * m->fits) {
+        const uint64_t peak = m->peak_bytes;
         if (!most_try_value(m, at, &fits, error))
             return false;
-        before = last;
-        peak_before = peak;
         same = fits && (double)m->peak_bytes <= GROWS * (double)peak ? same + 1 : 0;
-        at = fits ? most_beyond(m, before, peak_before, same == 0) : at;
     }
     if (m->fits == 0)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
@@ -230,8 +178,9 @@ static bool most_find_largest(Most *m, GError **error)
                       "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT
                       " takes no more than half of it",
                       m->key, m->fits);
-    for (uint32_t turn = 0; m->misfit - m->fits > m->step; turn++)
-        if (!most_try_value(m, most_between(m, turn), &fits, error))
+    while (m->misfit - m->fits > m->step)
+        if (!most_try_value(m, m->fits + (m->misfit - m->fits) / m->step / 2 * m->step,
+                            &fits, error))
             return false;
     return true;
 }
@@ -356,7 +305,7 @@ static json_t *memory_measured_json(const Evaluation *evaluation, const char *fi
     g_autoptr(GArray) peaks = snapshot_read(file, error);
     g_autoptr(GArray) rows =
         peaks ? sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
-                                 evaluation->report->runtime,
+                                 evaluation->report->runtime, false,
                                  evaluation->report->memory_bytes, error)
               : NULL;
     if (!rows)

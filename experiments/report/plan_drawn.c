@@ -460,8 +460,8 @@ static void drawn_memory(const Drawn *d, json_t *answer)
     const Evaluation *e = d->evaluation;
     g_autoptr(GArray) rows =
         d->timeline->memory
-            ? sim_memory_stages(e->plan, e->graph, e->view, e->report->runtime,
-                                e->report->memory_bytes, NULL)
+            ? sim_memory_table(e->plan, e->graph, e->view, e->report->runtime, true,
+                               e->report->memory_bytes, NULL)
             : NULL;
     json_t *panels = json_array();
     for (guint k = 0; rows && k < rows->len && k < MOST_PANELS; k++) {

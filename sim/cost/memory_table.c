@@ -172,25 +172,6 @@ static GArray *memory_rows_shortly(const Plan *plan, const Graph *graph,
     return same ? g_steal_pointer(&rows) : NULL;
 }
 
-static GArray *memory_rows(const Plan *plan, const Graph *graph, const ClusterView *view,
-                           const char *runtime, bool by_group,
-                           const uint64_t *memory_bytes, GError **error)
-{
-    GArray *rows =
-        memory_rows_shortly(plan, graph, view, runtime, by_group, memory_bytes);
-    g_auto(Held) held = {0};
-    if (!rows) {
-        if (!held_open(plan, graph, view, runtime, &held, error))
-            return NULL;
-        rows = buffer_rows(&held, by_group, memory_bytes);
-        for (uint32_t k = 0; k < rows->len; k++)
-            finish_row(&held.sim, &g_array_index(rows, SimMemoryRow, k));
-    }
-    if (by_group)
-        g_array_sort(rows, memory_row_compare);
-    return rows;
-}
-
 bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
                        const char *runtime, uint32_t device, GArray *block,
                        GError **error)
@@ -219,15 +200,20 @@ bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *
 }
 
 GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView *view,
-                         const char *runtime, const uint64_t *memory_bytes,
+                         const char *runtime, bool by_stage, const uint64_t *memory_bytes,
                          GError **error)
 {
-    return memory_rows(plan, graph, view, runtime, false, memory_bytes, error);
-}
-
-GArray *sim_memory_stages(const Plan *plan, const Graph *graph, const ClusterView *view,
-                          const char *runtime, const uint64_t *memory_bytes,
-                          GError **error)
-{
-    return memory_rows(plan, graph, view, runtime, true, memory_bytes, error);
+    GArray *rows =
+        memory_rows_shortly(plan, graph, view, runtime, by_stage, memory_bytes);
+    g_auto(Held) held = {0};
+    if (!rows) {
+        if (!held_open(plan, graph, view, runtime, &held, error))
+            return NULL;
+        rows = buffer_rows(&held, by_stage, memory_bytes);
+        for (uint32_t k = 0; k < rows->len; k++)
+            finish_row(&held.sim, &g_array_index(rows, SimMemoryRow, k));
+    }
+    if (by_stage)
+        g_array_sort(rows, memory_row_compare);
+    return rows;
 }

@@ -125,7 +125,7 @@ static void start(Run *run, uint32_t id, uint32_t cause)
     span->start_s = sim_engine_now(run->engine);
     span->cause = cause;
     span->stream = run->flow->streams->stream[id];
-    if (task->kind == TASK_LAUNCH || task->fetches) {
+    if (task->kind == TASK_LAUNCH || task->copies) {
         sim_engine_schedule(run->engine, span->start_s + run->duration_s[id], 0,
                             end_launch, run, id);
         return;

@@ -12,6 +12,9 @@
 #define SIM_TEAM    UINT32_MAX
 #define SIM_NO_SPAN UINT32_MAX
 
+/* Whether a device computes, or copies to its host or from it. */
+typedef enum { SIM_COPIES_NOTHING, SIM_TO_HOST, SIM_FROM_HOST } SimCopy;
+
 typedef struct {
     uint32_t instr;   /* of the program; for a bucket its first instruction */
     uint32_t n_fused; /* number of instructions: 1 except for buckets */
@@ -19,6 +22,7 @@ typedef struct {
     uint32_t lane;    /* SIM_TEAM: communication */
     uint32_t team;    /* whose lanes communicate */
     bool launch;      /* a launch by the host, which works beside all streams */
+    uint8_t copies;   /* SimCopy */
     uint8_t stream;
     /* the span at whose end this one started; SIM_NO_SPAN: it started at 0 */
     uint32_t cause;

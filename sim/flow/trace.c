@@ -106,7 +106,7 @@ const char *sim_span_category(const SimSpan *span, const Program *program,
     const Instr *instr = &program->instr[span->instr];
     if (span->launch)
         return "launch";
-    if (span->lane == SIM_TEAM)
+    if (span->lane == SIM_TEAM || span->copies)
         return "communication";
     return instr->kind == INSTR_COMPUTE ? pass[graph_get_op(graph, instr->op)->pass]
                                         : "inside";

@@ -5,9 +5,28 @@
 #include "sim/evaluate.h"
 
 /* The buffers of the case's program, of which those that the strategy offloads take no bytes of the
- * device; and these with what its runtime holds beside the plan. The caller frees them. */
-PlanBuffers *sim_case_buffers(const SimCase *sim);
+ * device, with what its runtime holds beside the plan. The caller frees them. */
 PlanBuffers *sim_held_buffers(const SimCase *sim);
+
+/* Runs: computations of a group, one after the other, of one layer, and of one microbatch or one
+ * pass. */
+typedef struct {
+    uint32_t n; /* with run 0, which has none */
+    /* [instr]: a computation's run; of others the one of the group's next computation, or of the
+     * layer whose parameter is gathered; 0: none */
+    uint32_t *of;
+    uint32_t *before; /* [run]: the group's run before it; 0: none */
+    bool *again;      /* [run]: of the backward, maybe after computing its layer again */
+} SimRuns;
+/* Whether an instruction gathers a parameter. */
+bool sim_gathers(const Instr *instr, const Graph *graph);
+/* layer: [tensor]. */
+SimRuns sim_runs(const Program *program, const Graph *graph, const uint32_t *layer);
+void sim_runs_clear(SimRuns *runs);
+
+/* Moves to hosts what the strategy offloads, but activations. */
+void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
+                         const Program *program, const Graph *graph);
 
 /* Whether an update reads the buffer last, which holds a gradient. use: of all buffers. */
 bool sim_is_final_gradient(const uint32_t *use, const PlanBuffer *buffer,
@@ -22,10 +41,10 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
  * host, whose memory passes by the states, and the new parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                      uint32_t i);
-/* Seconds in which a parameter's part comes from the host to the device at place i. */
-double sim_fetch_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
-                   uint32_t i);
-/* Bytes of the host's memory that device `device` takes, with the runtime's factor. */
+/* Seconds of bytes between a device and its host. */
+double sim_link_s(const ClusterView *view, const Device *device, double bytes);
+/* The buffers of the case as they lie on hosts; and the most bytes of device `device` there. */
+PlanBuffers *sim_host_buffers(const SimCase *sim);
 double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device);
 
 /* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the runtime counts

@@ -46,7 +46,7 @@ static void add_fetched(PlanBuffers *buffers, uint32_t b, const Program *program
             continue;
         part.birth = part.busy_until = at;
         part.at_rest = part.stays = false;
-        part.beside = true;
+        part.beside = part.returns = true;
         part.first += k;
         part.n = 1;
         buffers->buffer = g_renew(PlanBuffer, buffers->buffer, buffers->n + 1);
@@ -54,13 +54,12 @@ static void add_fetched(PlanBuffers *buffers, uint32_t b, const Program *program
     }
 }
 
-/* Moves to the host what the strategy offloads. */
-static void buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
-                            const Program *program, const Graph *graph)
+void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
+                         const Program *program, const Graph *graph)
 {
     enum { GRADIENTS = 2, F32_BYTES = 4 };
-    const bool weights = strategy_offloads_parameters(strategy->offload);
-    const uint32_t n = strategy->offload ? buffers->n : 0;
+    const bool weights = strategy_offloads(strategy, OFFLOAD_PARAMETERS);
+    const uint32_t n = strategy_offloads(strategy, OFFLOAD_OPTIMIZER) ? buffers->n : 0;
     for (uint32_t b = 0; b < n; b++) {
         const bool fetched = weights && is_gathered(buffers, b, program, graph);
         if (fetched)
@@ -72,32 +71,10 @@ static void buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
         if (!gradient && !fetched &&
             !is_state(graph, graph_tensor(graph, buffer->tensor)))
             continue;
+        buffer->stands |= gradient;
         buffer->host_bytes = gradient ? F32_BYTES : buffer->element_bytes;
         buffer->element_bytes = 0;
     }
-}
-
-PlanBuffers *sim_case_buffers(const SimCase *sim)
-{
-    const PlanLayout *layout = &sim->parts->layout;
-    PlanBuffers *buffers =
-        plan_buffers(sim->plan->program, sim->graph, layout->instances, layout->segment);
-    buffers_offload(buffers, &sim->plan->strategy, sim->plan->program, sim->graph);
-    return buffers;
-}
-
-double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device)
-{
-    g_autofree uint32_t *place = sim_group_places(sim, device);
-    double bytes = 0;
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        PlanBuffer there = buffers->buffer[b];
-        there.element_bytes = there.host_bytes;
-        if (there.host_bytes > 0 && place[there.group] != SIM_NOT_THERE)
-            bytes += sim_buffer_bytes(sim, &there, place[there.group]);
-    }
-    return bytes * fmax(sim->runtime ? sim->runtime->host : 1, 1) *
-           sim->view->device[device].gpus;
 }
 
 /* Bytes per second of the host's memory that a device has. */
@@ -107,21 +84,10 @@ static double memory_rate(const ClusterView *view, const Device *device)
     return machine->host_bandwidth * device->gpus / machine->gpus;
 }
 
-/* Seconds of bytes between a device and its host. */
-static double link_s(const ClusterView *view, const Device *device, double bytes)
+double sim_link_s(const ClusterView *view, const Device *device, double bytes)
 {
     const Machine *machine = &view->cluster->machine[device->machine];
     return bytes / fmin(machine->host_link * device->gpus, memory_rate(view, device));
-}
-
-double sim_fetch_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
-                   uint32_t i)
-{
-    const double bytes =
-        (double)tensor_bytes(graph_tensor(parts->layout.graph, instr->tensor)) *
-        sim_part_of(parts, instr->group, instr->tensor, instr->from, i);
-    return link_s(view, &view->device[parts->layout.group[instr->group].device[i]],
-                  bytes);
 }
 
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
@@ -130,20 +96,19 @@ double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr
     const Graph *graph = parts->layout.graph;
     const Op *op = graph_get_op(graph, instr->op);
     const Device *device = &view->device[parts->layout.group[instr->group].device[i]];
+    const bool stays =
+        strategy_offloads(&parts->layout.plan->strategy, OFFLOAD_PARAMETERS);
     double sent = 0, passed = 0;
     for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
         const TensorId t = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
         const Tensor *tensor = graph_tensor(graph, t);
         const double bytes = (double)tensor_bytes(tensor) *
                              sim_part_of(parts, instr->group, t, instr->form[k], i);
-        const bool moves = tensor->role == ROLE_GRADIENT ||
-                           (tensor->role == ROLE_UPDATED && !is_state(graph, tensor) &&
-                            !parts->host_weights);
-        sent += moves ? bytes : 0;
-        passed += tensor->role == ROLE_GRADIENT || is_state(graph, tensor) ||
-                          (parts->host_weights && tensor->role == ROLE_UPDATED)
-                      ? bytes
-                      : 0;
+        const bool gradient = tensor->role == ROLE_GRADIENT,
+                   state = is_state(graph, tensor),
+                   updated = tensor->role == ROLE_UPDATED && !state;
+        sent += gradient || (updated && !stays) ? bytes : 0;
+        passed += gradient || state || (updated && stays) ? bytes : 0;
     }
-    return link_s(view, device, sent) + passed / memory_rate(view, device);
+    return sim_link_s(view, device, sent) + passed / memory_rate(view, device);
 }

@@ -92,12 +92,10 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
         fill_split(parts, split);
     }
     parts->memo = sim_memo_new();
-    parts->offloads = plan->strategy.offload != NULL;
     if (!strategy_expert_tokens(&plan->strategy, graph, &parts->tokens, error))
         return NULL;
     if (parts->tokens)
         parts->slots = find_slots(graph, parts->tokens);
-    parts->host_weights = strategy_offloads_parameters(plan->strategy.offload);
     return g_steal_pointer(&parts);
 }
 

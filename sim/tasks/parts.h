@@ -23,8 +23,6 @@ typedef struct {
     uint32_t n_splits;
     /* sorted; from the plan's rounded splits, or its ratios where it has no such split */
     SimPartSplit *split;
-    bool offloads;     /* the host updates */
-    bool host_weights; /* parameters come from the host */
     GPtrArray *tokens; /* of strategy_expert_tokens; NULL: experts have equal tokens */
     /* [tensor]: of experts' slots, [batch, expert, slot, ...], the `tokens` of their layer, else
      * NULL; NULL: experts have equal tokens */

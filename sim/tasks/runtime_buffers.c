@@ -8,6 +8,8 @@ typedef struct {
     const Graph *graph;
     GArray *buffers; /* PlanBuffer */
     GArray *uses;    /* uint32_t */
+    /* of ops and logits (beside_key) the last instruction that differentiates them */
+    GHashTable *ends;
 } Adding;
 
 static PlanBuffer *at(const Adding *a, uint32_t b)
@@ -116,58 +118,21 @@ static uint32_t kept_beside(const Runtime *runtime, OpKind kind)
                                                    : 0;
 }
 
-/* The last instructions of each group and microbatch that run an op, that differentiate it, and
- * that differentiate an op that reads a tensor. */
-typedef struct {
-    const Program *program;
-    GHashTable *runs, *ends, *reads;
-} Lasts;
-
-static void *last_key(const Lasts *l, const Instr *instr, uint32_t id)
+/* The key of an op, or behind these of a tensor, on the instruction's group and microbatch. */
+static void *beside_key(const Adding *a, const Instr *instr, uint32_t id)
 {
     const size_t place =
-        (size_t)instr->group * MAX(l->program->n_microbatches, 1) + instr->microbatch;
+        (size_t)instr->group * MAX(a->program->n_microbatches, 1) + instr->microbatch;
     return GSIZE_TO_POINTER(place << 32 | id);
 }
 
-/* The last one like instruction i, but for its id; i itself if none comes later. */
-static uint32_t last_after(const Lasts *l, GHashTable *last, uint32_t i, uint32_t id)
+/* Adds what instruction i makes beside a tensor, up to the end of the key if that is later. */
+static void add_beside(Adding *a, uint32_t i, void *key, PlanBuffer like)
 {
-    return MAX(i, GPOINTER_TO_UINT(
-                      g_hash_table_lookup(last, last_key(l, &l->program->instr[i], id))));
-}
-
-static void find_lasts(const Adding *a, Lasts *l)
-{
-    g_autofree bool *logits = g_new0(bool, graph_n_tensors(a->graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(a->graph); id++)
-        if (reads_logits(graph_get_op(a->graph, id)))
-            logits[graph_get_op(a->graph, id)->in[0]] = true;
-    for (uint32_t k = 0; k < a->program->n; k++) {
-        const Instr *instr = &a->program->instr[k];
-        void *const at = GUINT_TO_POINTER(k);
-        if (instr->kind != INSTR_COMPUTE)
-            continue;
-        const Op *op = graph_get_op(a->graph, instr->op);
-        if (kept_beside(a->runtime, op->kind) > 0)
-            g_hash_table_insert(l->runs, last_key(l, instr, instr->op), at);
-        if (op->pass != PASS_BACKWARD || op->of == GRAPH_NONE)
-            continue;
-        const Op *forward = graph_get_op(a->graph, op->of);
-        if (kept_beside(a->runtime, forward->kind) > 0)
-            g_hash_table_insert(l->ends, last_key(l, instr, op->of), at);
-        for (uint32_t in = 0; in < forward->n_in; in++)
-            if (logits[forward->in[in]])
-                g_hash_table_insert(l->reads, last_key(l, instr, forward->in[in]), at);
-    }
-}
-
-/* Adds what instruction i makes beside a tensor, up to instruction `end`. */
-static void add_beside(Adding *a, uint32_t i, uint32_t end, PlanBuffer like)
-{
-    const uint32_t use[2] = {i, end};
+    const uint32_t use[2] = {i,
+                             MAX(i, GPOINTER_TO_UINT(g_hash_table_lookup(a->ends, key)))};
     like.birth = i;
-    like.busy_until = end;
+    like.busy_until = use[1];
     like.beside = true;
     like.group = a->program->instr[i].group;
     like.first = a->uses->len;
@@ -176,37 +141,52 @@ static void add_beside(Adding *a, uint32_t i, uint32_t end, PlanBuffer like)
     g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
 }
 
+static void see_end(const Adding *a, uint32_t i, uint32_t id)
+{
+    void *key = beside_key(a, &a->program->instr[i], id);
+    if (!g_hash_table_contains(a->ends, key))
+        g_hash_table_insert(a->ends, key, GUINT_TO_POINTER(i));
+}
+
 /* Copies of logits, and what ops keep up to the last instruction on the same microbatch that
- * differentiates them; not where an op runs again. */
+ * differentiates them; not where an op runs again. Walks backwards. */
 static void keep_beside(Adding *a)
 {
     enum { F32_BYTES = 4 };
-    g_autoptr(GHashTable) runs = g_hash_table_new(NULL, NULL),
-                          ends = g_hash_table_new(NULL, NULL),
-                          reads = g_hash_table_new(NULL, NULL);
-    Lasts l = {a->program, runs, ends, reads};
-    find_lasts(a, &l);
-    for (uint32_t i = 0; i < a->program->n; i++) {
+    const uint32_t n_ops = graph_n_ops(a->graph);
+    g_autoptr(GHashTable) ends = a->ends = g_hash_table_new(NULL, NULL);
+    g_autofree bool *logits = g_new0(bool, graph_n_tensors(a->graph) + 1);
+    for (OpId id = 0; id < n_ops; id++)
+        if (reads_logits(graph_get_op(a->graph, id)))
+            logits[graph_get_op(a->graph, id)->in[0]] = true;
+    for (uint32_t i = a->program->n; i-- > 0;) {
         const Instr *instr = &a->program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
             continue;
-        const Op *op = graph_get_op(a->graph, instr->op);
+        const Op *op = graph_get_op(a->graph, instr->op),
+                 *of = op->pass == PASS_BACKWARD && op->of != GRAPH_NONE
+                           ? graph_get_op(a->graph, op->of)
+                           : NULL;
         const uint32_t copied = F32_BYTES * a->runtime->loss_copies,
                        kept = kept_beside(a->runtime, op->kind);
+        if (of && kept_beside(a->runtime, of->kind) > 0)
+            see_end(a, i, op->of);
+        for (uint32_t k = 0; of && k < of->n_in; k++)
+            if (logits[of->in[k]])
+                see_end(a, i, n_ops + of->in[k]);
         if (copied > 0 && reads_logits(op))
-            add_beside(a, i, last_after(&l, reads, i, op->in[0]),
+            add_beside(a, i, beside_key(a, instr, n_ops + op->in[0]),
                        (PlanBuffer){.tensor = op->in[0],
                                     .form = instr->form[0],
                                     .element_bytes = copied});
         if (kept > 0)
-            add_beside(a, i,
-                       last_after(&l, runs, i, instr->op) > i
-                           ? i
-                           : last_after(&l, ends, i, instr->op),
+            add_beside(a, i, beside_key(a, instr, instr->op),
                        (PlanBuffer){.kept = true,
                                     .tensor = op->out[0],
                                     .form = instr->form[op->n_in],
                                     .element_bytes = kept});
+        if (kept > 0)
+            g_hash_table_remove(ends, beside_key(a, instr, instr->op));
     }
 }
 
@@ -235,13 +215,6 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     buffers->n = a.buffers->len;
     buffers->buffer = (PlanBuffer *)(void *)g_array_free(a.buffers, false);
     buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
-}
-
-PlanBuffers *sim_held_buffers(const SimCase *sim)
-{
-    PlanBuffers *buffers = sim_case_buffers(sim);
-    sim_buffers_add_runtime(buffers, sim->runtime, sim->plan->program, sim->graph);
-    return buffers;
 }
 
 PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,

@@ -40,10 +40,14 @@ static Place *place_all(const SimStreams *s)
     return place;
 }
 
-/* The number of streams of a device: one for computation, and the communication streams that the
- * options ask for. */
-static uint32_t sim_streams_count(const SimOptions *options)
+/* The number of streams of a device: one for computation, the communication streams that the
+ * options ask for, and if anything is copied one to the host and one from it. */
+static uint32_t count_streams(const SimTasks *tasks, const SimOptions *options)
 {
+    enum { COPIES = 2 };
+    for (uint32_t i = 0; i < tasks->n_tasks; i++)
+        if (tasks->task[i].copies)
+            return 1 + options->streams + COPIES;
     return 1 + options->streams;
 }
 
@@ -51,15 +55,17 @@ static uint32_t sim_streams_count(const SimOptions *options)
  * places. */
 static void assign_streams(SimStreams *s, const SimOptions *options, const Place *place)
 {
-    const uint32_t first = 2, n_streams = sim_streams_count(options);
+    const uint32_t first = 2, n_streams = 1 + options->streams;
     uint32_t turn = 0;
     for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
         const uint32_t id = place[i].task;
         const SimTask *task = &s->tasks->task[id];
         if (task->kind == TASK_LAUNCH)
-            s->stream[id] = (uint8_t)n_streams;
+            s->stream[id] = (uint8_t)s->n_streams;
+        else if (task->copies)
+            s->stream[id] = (uint8_t)(n_streams + (task->copies == SIM_TO_HOST));
         else if (task->kind == TASK_COMPUTE)
-            s->stream[id] = task->fetches ? 1 : 0;
+            s->stream[id] = 0;
         else if (!task->gradient || n_streams == first)
             s->stream[id] = 1;
         else
@@ -169,7 +175,7 @@ SimStreams *sim_streams_new(const SimTasks *tasks, const SimOptions *options)
     s->tasks = tasks;
     s->overlap = options->overlap;
     s->by_readiness = options->order == SIM_ORDER_READY;
-    s->n_streams = sim_streams_count(options);
+    s->n_streams = count_streams(tasks, options);
     s->stream = g_new(uint8_t, tasks->n_tasks);
     g_autofree Place *place = place_all(s);
     assign_streams(s, options, place);

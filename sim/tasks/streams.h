@@ -19,8 +19,8 @@
  * with overlap.
  *
  * Transfers are in no stream; between two groups of a pipeline each waits for the transfer before
- * it. The launches of a lane have a stream of their own, in the order of the tasks that they
- * launch. */
+ * it. Copies to hosts have a stream of their own, copies from hosts another, and the launches of a
+ * lane one in the order of the tasks that they launch. */
 #pragma once
 
 #include "sim/tasks/task.h"

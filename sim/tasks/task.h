@@ -54,7 +54,7 @@ typedef struct {
     bool back;
     bool gradient;               /* it reduces a parameter's gradient */
     bool joins;                  /* it is part of the bucket before it */
-    bool fetches;                /* COMPUTE: a parameter comes from the host */
+    SimCopy copies;              /* COMPUTE: to or from the host */
     uint32_t team;               /* COLLECTIVE; TRANSFER: the receivers */
     const SimTransfer *transfer; /* TRANSFER */
     uint16_t microbatch;

@@ -1,45 +1,78 @@
-/* How far gathers of parameters run ahead of the layers that compute (SimOptions.prefetch).
+/* How far what layers need runs ahead of the layers that compute (SimOptions.prefetch).
  *
- * The parameters that a group gathers for one layer and microbatch, one after the other, are a
- * unit. A unit is released when the computations that read it have ended and its gradients are
- * reduced, as far as the program has come. The gathers of a unit wait for the release of the one
- * that lies `prefetch` + 1 before it, as in PyTorch's FSDP, which gathers at most one layer beside
- * the one that computes. */
-#include "sim/tasks/task_lower.h"
-#include "data/base/free.h"
+ * A group's computations come in runs (sim/tasks/buffers.h). The parameters that are gathered for a
+ * run wait for the end of the run that lies `prefetch` + 1 before it, of those for which some are
+ * gathered, and of the reduction of that layer's gradients, as far as the program has come: as in
+ * PyTorch's FSDP, which gathers at most one layer beside the one that computes.
+ * What comes back from the host for a run waits for the end of the run so far before it, and a run
+ * starts when the activations of that one are on the host. */
+#include <string.h>
 
+#include "data/base/free.h"
+#include "sim/tasks/buffers.h"
+#include "sim/tasks/task_lower.h"
+
+/* A buffer goes to the host after an instruction, or comes back before it. */
 typedef struct {
-    uint32_t layer;
-    uint16_t microbatch;
-    /* first task and number of tasks of its last computation, and of the last reduction of its
-     * gradients; n 0: none */
-    uint32_t used, n_used, reduced, n_reduced;
-} Unit;
+    uint32_t at, buffer;
+    SimCopy copies;
+} Move;
+
+/* The first tasks of a run's last computation, of the last reduction of its layer's gradients, of
+ * what it last sent to the host and of what came back for it; SIM_NO_TASK: none. */
+typedef struct {
+    uint32_t ended, reduced, n_reduced, stored, fetched;
+    uint32_t gathered; /* 0: parameters were gathered for it */
+} RunTasks;
 
 struct TaskAhead {
-    uint32_t *layer;    /* [tensor] */
-    GArray **unit;      /* [group]: Unit */
-    uint32_t *of;       /* [place * FORM_MAX + form]: 1 + the unit of a gathered instance; 0: none */
-    uint32_t *of_layer; /* [group * n_layers + layer]: 1 + its last unit; 0: none */
-    uint32_t n_groups, n_layers;
+    SimRuns runs;
+    RunTasks *run;
+    uint32_t *layer;      /* [tensor] */
+    uint32_t *last;       /* [group * n_layers + layer]: its last run so far */
+    PlanBuffers *buffers; /* NULL: nothing is copied to hosts or back */
+    GArray *moves;        /* Move, in program order */
+    uint32_t next;        /* the first of them that is still to be made */
 };
+
+static int move_compare(gconstpointer a, gconstpointer b)
+{
+    const Move *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                          : (int)y->copies - (int)x->copies;
+}
+
+static void find_moves(TaskAhead *a, const SimCase *sim)
+{
+    a->buffers = sim_held_buffers(sim);
+    a->moves = g_array_new(false, false, sizeof(Move));
+    for (uint32_t b = 0; b < a->buffers->n; b++) {
+        const PlanBuffer *buffer = &a->buffers->buffer[b];
+        const Move move = {buffer->leaves ? buffer->leaves - 1 : buffer->birth, b,
+                           buffer->leaves ? SIM_TO_HOST : SIM_FROM_HOST};
+        if (buffer->leaves || buffer->returns)
+            g_array_append_val(a->moves, move);
+    }
+    g_array_sort(a->moves, move_compare);
+}
 
 void task_ahead_init(Lower *lower)
 {
     const SimCase *sim = lower->sim;
-    const PlanLayout *layout = &sim->parts->layout;
+    const char *offload = sim->plan->strategy.offload;
+    const bool copies = offload && strcmp(offload, "optimizer") != 0;
     lower->ahead = NULL;
-    if (lower->how->ahead == 0)
+    if (lower->how->ahead == 0 && !copies)
         return;
     TaskAhead *a = lower->ahead = g_new0(TaskAhead, 1);
-    a->n_groups = layout->n_groups;
-    a->n_layers = graph_n_layers(sim->graph);
     a->layer = graph_tensor_layers(sim->graph);
-    a->unit = g_new(GArray *, a->n_groups);
-    for (uint32_t g = 0; g < a->n_groups; g++)
-        a->unit[g] = g_array_new(false, false, sizeof(Unit));
-    a->of = g_new0(uint32_t, (size_t)layout->instances->n_places *FORM_MAX);
-    a->of_layer = g_new0(uint32_t, (size_t)a->n_groups *MAX(a->n_layers, 1));
+    a->runs = sim_runs(sim->plan->program, sim->graph, a->layer);
+    a->run = g_new(RunTasks, a->runs.n);
+    memset(a->run, 0xff, a->runs.n * sizeof *a->run);
+    a->last = g_new0(uint32_t, (size_t)sim->parts->layout.n_groups *
+                                   MAX(graph_n_layers(sim->graph), 1));
+    if (copies)
+        find_moves(a, sim);
 }
 
 void task_ahead_clear(Lower *lower)
@@ -47,79 +80,42 @@ void task_ahead_clear(Lower *lower)
     TaskAhead *a = lower->ahead;
     if (!a)
         return;
-    for (uint32_t g = 0; g < a->n_groups; g++)
-        g_array_unref(a->unit[g]);
-    free_each(a->unit, a->layer, a->of, a->of_layer, a);
+    sim_runs_clear(&a->runs);
+    plan_buffers_free(a->buffers);
+    g_clear_pointer(&a->moves, g_array_unref);
+    free_each(a->run, a->layer, a->last, a);
 }
 
-static uint32_t *unit_of(const Lower *lower, const Instr *instr, TensorId tensor, Form form)
+/* The tasks of the run that lies so far before the instruction's. */
+static const RunTasks *run_behind(const Lower *lower, uint32_t i)
 {
-    return &lower->ahead->of[task_instance(lower, instr->group, instr->microbatch, tensor,
-                                           form)];
+    const SimRuns *runs = &lower->ahead->runs;
+    uint32_t run = lower->how->ahead ? runs->of[i] : 0;
+    for (uint32_t k = 0; k < lower->how->ahead; k++)
+        run = runs->before[run];
+    return &lower->ahead->run[run];
 }
 
-static uint32_t *unit_of_layer(const TaskAhead *a, uint32_t group, uint32_t layer)
+static void add_row(Lower *lower, uint32_t first, uint32_t n)
 {
-    KILTER_ASSERT(group < a->n_groups && layer < a->n_layers);
-    return &a->of_layer[(size_t)group * a->n_layers + layer];
+    for (uint32_t k = 0; first != SIM_NO_TASK && k < n; k++)
+        task_add_dep(lower, first + k);
 }
 
-static bool gathers(const Lower *lower, const Instr *instr)
-{
-    const FormAxis axis = instr_axis(instr);
-    return graph_tensor(lower->sim->graph, instr->tensor)->role == ROLE_PARAMETER &&
-           form_is_gather(form_on(axis, instr->from)) &&
-           !form_is_gather(form_on(axis, instr->to));
-}
-
-/* Adds the tasks whose end releases a unit to the dependencies of the next task. */
-static void wait_for(Lower *lower, const Unit *unit)
-{
-    for (uint32_t i = 0; i < unit->n_used; i++)
-        task_add_dep(lower, unit->used + i);
-    for (uint32_t i = 0; i < unit->n_reduced; i++)
-        task_add_dep(lower, unit->reduced + i);
-}
-
-void task_ahead_gather(Lower *lower, const Instr *instr)
+void task_ahead_gather(Lower *lower, const Instr *instr, uint32_t i)
 {
     TaskAhead *a = lower->ahead;
-    if (!a || !gathers(lower, instr))
+    if (!a || !sim_gathers(instr, lower->sim->graph))
         return;
-    GArray *units = a->unit[instr->group];
-    const uint32_t layer = a->layer[instr->tensor];
-    const Unit *last = units->len ? &g_array_index(units, Unit, units->len - 1) : NULL;
-    if (!last || last->layer != layer || last->microbatch != instr->microbatch) {
-        const Unit fresh = {.layer = layer, .microbatch = instr->microbatch};
-        g_array_append_val(units, fresh);
-        *unit_of_layer(a, instr->group, layer) = units->len;
-    }
-    *unit_of(lower, instr, instr->tensor, instr->to) = units->len;
-    if (units->len > lower->how->ahead)
-        wait_for(lower,
-                 &g_array_index(units, Unit, units->len - 1 - lower->how->ahead));
-}
-
-void task_ahead_use(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
-{
-    if (!lower->ahead)
-        return;
-    const Op *op = graph_get_op(lower->sim->graph, instr->op);
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        const uint32_t unit = *unit_of(lower, instr, op->in[i], instr->form[i]);
-        if (unit == 0)
-            continue;
-        Unit *of = &g_array_index(lower->ahead->unit[instr->group], Unit, unit - 1);
-        of->used = first;
-        of->n_used = n;
-    }
-}
-
-void task_ahead_pass_on(Lower *lower, const Instr *instr)
-{
-    if (lower->ahead)
-        *unit_of(lower, instr, instr->tensor, instr->to) =
-            *unit_of(lower, instr, instr->tensor, instr->from);
+    uint32_t at = lower->how->ahead ? a->runs.of[i] : 0;
+    a->run[at].gathered = 0;
+    for (uint32_t k = 0; k < lower->how->ahead; k++)
+        do
+            at = a->runs.before[at];
+        while (at > 0 && a->run[at].gathered != 0);
+    const RunTasks *run = &a->run[at];
+    add_row(lower, run->ended, task_group_lanes(lower, instr)->n_lanes);
+    add_row(lower, run->reduced, run->n_reduced);
 }
 
 void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
@@ -127,10 +123,79 @@ void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_
     TaskAhead *a = lower->ahead;
     if (!a || !task_reduces_gradient(lower->sim->graph, instr))
         return;
-    const uint32_t unit = *unit_of_layer(a, instr->group, a->layer[instr->tensor]);
-    if (unit == 0)
+    const uint32_t run = a->last[instr->group * graph_n_layers(lower->sim->graph) +
+                                 a->layer[instr->tensor]];
+    a->run[run].reduced = run ? first : SIM_NO_TASK;
+    a->run[run].n_reduced = n;
+}
+
+/* --- copies --- */
+
+/* Adds a task per lane that waits for the one in the row `after`; the first, or SIM_NO_TASK if
+ * nothing is copied. */
+static uint32_t add_copies(Lower *lower, SimTask task, SimCopy copies, uint32_t after)
+{
+    TaskAhead *a = lower->ahead;
+    const SimCase *sim = lower->sim;
+    const SimGroupTeams *lanes = task_group_lanes(lower, task_instr(lower, task.instr));
+    const uint32_t first = lower->task->len, from = a->next;
+    const Move *move = (const Move *)(void *)a->moves->data;
+    for (; a->next < a->moves->len && move[a->next].at == task.instr; a->next++)
+        if (move[a->next].copies != copies)
+            break;
+    task.kind = TASK_COMPUTE;
+    task.copies = copies;
+    for (uint32_t k = 0; a->next > from && k < lanes->n_lanes; k++) {
+        const uint32_t first_dep = lower->dep->len;
+        const Device *device =
+            &sim->view->device[lower->tasks->teams->device[lanes->lane[k]]];
+        double bytes = 0;
+        for (uint32_t m = from; m < a->next; m++)
+            bytes +=
+                device->gpus * sim_buffer_bytes(sim, &a->buffers->buffer[move[m].buffer],
+                                                lanes->place[k]);
+        add_row(lower, after == SIM_NO_TASK ? after : after + k, 1);
+        task.lane = lanes->lane[k];
+        task.duration_s = sim_link_s(sim->view, device, bytes);
+        task_add(lower, task, first_dep);
+    }
+    return a->next > from ? first : SIM_NO_TASK;
+}
+
+uint32_t task_ahead_return(Lower *lower, SimTask task)
+{
+    TaskAhead *a = lower->ahead;
+    if (!a || !a->buffers)
+        return SIM_NO_TASK;
+    const uint32_t first =
+        add_copies(lower, task, SIM_FROM_HOST, run_behind(lower, task.instr)->ended);
+    if (first != SIM_NO_TASK)
+        a->run[a->runs.of[task.instr]].fetched = first;
+    return first;
+}
+
+void task_ahead_wait(Lower *lower, uint32_t i, uint32_t k)
+{
+    const TaskAhead *a = lower->ahead;
+    if (!a || !a->buffers)
         return;
-    Unit *of = &g_array_index(a->unit[instr->group], Unit, unit - 1);
-    of->reduced = first;
-    of->n_reduced = n;
+    const uint32_t fetched = a->run[a->runs.of[i]].fetched,
+                   stored = run_behind(lower, i)->stored;
+    add_row(lower, fetched == SIM_NO_TASK ? fetched : fetched + k, 1);
+    add_row(lower, stored == SIM_NO_TASK ? stored : stored + k, 1);
+}
+
+void task_ahead_end(Lower *lower, const Instr *instr, SimTask task, uint32_t first)
+{
+    TaskAhead *a = lower->ahead;
+    if (!a)
+        return;
+    const uint32_t run = a->runs.of[task.instr];
+    a->run[run].ended = first;
+    a->last[instr->group * graph_n_layers(lower->sim->graph) +
+            graph_get_op(lower->sim->graph, instr->op)->layer] = run;
+    if (!a->buffers)
+        return;
+    const uint32_t stored = add_copies(lower, task, SIM_TO_HOST, first);
+    a->run[run].stored = stored == SIM_NO_TASK ? a->run[run].stored : stored;
 }

@@ -1,5 +1,4 @@
 /* Collectives as tasks. */
-#include "sim/tasks/buffers.h"
 #include "sim/tasks/piece.h"
 #include "sim/tasks/task_lower.h"
 
@@ -133,27 +132,6 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
 }
 
-/* Adds a task per lane by which a parameter comes from the host; the first, or SIM_NO_TASK. */
-static uint32_t lower_fetch(Lower *lower, const Instr *instr, SimTask task)
-{
-    const SimCase *sim = lower->sim;
-    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
-    const Made *made = task_maker(lower, instr, instr->tensor, instr->from);
-    const uint32_t first = lower->task->len;
-    if (!sim->parts->host_weights || made->communicate != SIM_NO_TASK ||
-        made->compute != SIM_NO_TASK ||
-        graph_tensor(sim->graph, instr->tensor)->role != ROLE_PARAMETER)
-        return SIM_NO_TASK;
-    task.kind = TASK_COMPUTE;
-    task.fetches = true;
-    for (uint32_t k = 0; k < lanes->n_lanes; k++) {
-        task.lane = lanes->lane[k];
-        task.duration_s = sim_fetch_s(sim->parts, sim->view, instr, lanes->place[k]);
-        task_add(lower, task, lower->dep->len);
-    }
-    return first;
-}
-
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
@@ -162,7 +140,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         lower_server(lower, instr, task);
         return;
     }
-    const uint32_t fetch = lower_fetch(lower, instr, task);
+    const uint32_t fetch = task_ahead_return(lower, task);
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
                        false};
     task_teams(lower, instr, &first, &n);
@@ -180,7 +158,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         for (uint32_t k = 0; fetch != SIM_NO_TASK && k < team->n_lanes; k++)
             task_add_dep(lower,
                          fetch + task_group_lanes(lower, instr)->index[team->lane[k]]);
-        task_ahead_gather(lower, instr);
+        task_ahead_gather(lower, instr, task.instr);
         task.team = t;
         task.bytes =
             task_bytes(lower, instr, team) * task_experts_part(lower, instr, team);

@@ -46,6 +46,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
         alike == SIM_NO_TASK ? sim_split_rule(sim->graph, instr) : (Rule){0};
     const bool more = adds_more(lower, task.instr);
     task_lower_inner(lower, instr->group);
+    task_ahead_return(lower, task);
     const Made made = {SIM_NO_TASK, lower->task->len, instr->group, AXIS_POSITIONS,
                        false};
     double least_s = INFINITY;
@@ -57,12 +58,14 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
                 lower,
                 task_made_for_compute(
                     lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
+        task_ahead_wait(lower, task.instr, k);
         task.lane = lanes->lane[k];
         task.duration_s =
             alike != SIM_NO_TASK
                 ? g_array_index(lower->task, SimTask, alike + k).duration_s
                 : sim_layer_factor(sim->layers, instr, place) *
-                      (op->pass == PASS_UPDATE && sim->parts->offloads
+                      (op->pass == PASS_UPDATE &&
+                               strategy_offloads(&sim->plan->strategy, OFFLOAD_OPTIMIZER)
                            ? sim_offload_s(sim->parts, sim->view, instr, place)
                            : sim_part_s(sim->parts, sim->view, instr, &rule, place,
                                         more));
@@ -74,7 +77,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     task_experts_compute(lower, instr, least_s);
     for (uint32_t i = 0; i < op->n_out; i++)
         *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;
-    task_ahead_use(lower, instr, made.compute, lanes->n_lanes);
+    task_ahead_end(lower, instr, task, made.compute);
 }
 
 /* --- what machines communicate inside, for collectives --- */
@@ -127,7 +130,6 @@ static void pass_on(Lower *lower, const Instr *instr)
 {
     *task_maker(lower, instr, instr->tensor, instr->to) =
         *task_maker(lower, instr, instr->tensor, instr->from);
-    task_ahead_pass_on(lower, instr);
 }
 
 void task_lower_inner(Lower *lower, uint32_t group)

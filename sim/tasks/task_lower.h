@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     const SimCase *sim;
     const SimLowering *how;
-    TaskAhead *ahead; /* NULL: gathers of parameters wait for nothing but their operands */
+    TaskAhead *ahead; /* NULL: nothing waits but for its operands */
     SimTasks *tasks;
     GArray *task, *dep;
     Made *maker;   /* [place * FORM_MAX + form]: tasks that make the instance */
@@ -163,11 +163,15 @@ void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
 
 void task_ahead_init(Lower *lower);
 void task_ahead_clear(Lower *lower);
-/* Of an instruction that gathers a parameter: adds to the next task the release that it waits
- * for. */
-void task_ahead_gather(Lower *lower, const Instr *instr);
-/* The computation's tasks, and those that reduce a parameter's gradient. */
-void task_ahead_use(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
+/* Of an instruction that gathers a parameter: adds to the next task what it waits for. */
+void task_ahead_gather(Lower *lower, const Instr *instr, uint32_t i);
+/* The tasks that reduce a parameter's gradient. */
 void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
-/* The result of a local conversion is of the unit of its operand. */
-void task_ahead_pass_on(Lower *lower, const Instr *instr);
+/* Brings back the activations that the instruction needs; the first of a task per lane, or
+ * SIM_NO_TASK. */
+uint32_t task_ahead_return(Lower *lower, SimTask task);
+/* Adds to the next task, a computation on the group's k-th lane, the copies that it waits for. */
+void task_ahead_wait(Lower *lower, uint32_t i, uint32_t k);
+/* After a computation by the tasks from `first` on: sends to the host what it is the last to
+ * need. */
+void task_ahead_end(Lower *lower, const Instr *instr, SimTask task, uint32_t first);

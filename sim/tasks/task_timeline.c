@@ -32,7 +32,8 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
                                       .lane = communicates ? SIM_TEAM : task->lane,
                                       .team = communicates ? task->team : 0,
                                       .launch = task->kind == TASK_LAUNCH,
-                                      .stream = communicates,
+                                      .copies = (uint8_t)task->copies,
+                                      .stream = communicates || task->copies,
                                       .cause = SIM_NO_SPAN};
         timeline->has_launches |= timeline->span[i].launch;
     }

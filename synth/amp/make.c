@@ -41,7 +41,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .recompute = asked->recompute,
                         .zero = asked->zero,
                         .zero_ranks = asked->zero_ranks,
-                        .offload = asked->offload != NULL,
+                        .offload = strategy_offloads(asked, OFFLOAD_OPTIMIZER),
                         .seed = options->seed,
                         .draws = amp->rank,
                         .steps = amp->steps,

@@ -229,10 +229,13 @@ static bool check_hosts(const Question *question, GError **error)
 {
     const Cluster *cluster = question->cluster->cluster;
     const Strategy *asked = &question->options->strategy;
-    if (strategy_offloads_parameters(asked->offload) &&
-        (asked->zero < 3 || strcmp(question->planner->name, "manual") != 0))
+    const bool manual = strcmp(question->planner->name, "manual") == 0;
+    if (strategy_offloads(asked, OFFLOAD_PARAMETERS) && (asked->zero < 3 || !manual))
         return refuse(error, "option 'offload': parameters are offloaded by manual only, "
                              "with zero=3");
+    if (strategy_offloads(asked, OFFLOAD_ACTIVATIONS) && !manual)
+        return refuse(error,
+                      "option 'offload': activations are offloaded by manual only");
     for (uint32_t m = 0; asked->offload && m < cluster->n_machines; m++) {
         const Machine *machine = &cluster->machine[m];
         if (machine->host_memory_bytes == 0 || machine->host_link == 0 ||

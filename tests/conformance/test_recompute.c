@@ -103,7 +103,7 @@ static double activations_of(const char *model, const char *set)
     g_auto(Made) made =
         made_plan("manual", model, "star:hosts=1,bandwidth=1Gb/s,latency=5us", all);
     g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) rows = sim_memory_table(made.plan, made.graph, made.view, "",
+    g_autoptr(GArray) rows = sim_memory_table(made.plan, made.graph, made.view, "", false,
                                               made.plan->memory_bytes, &error);
     assert_no_error(error);
     return (double)g_array_index(rows, SimMemoryRow, 0).bytes[MEMORY_ACTIVATIONS];

@@ -328,7 +328,7 @@ static uint64_t fullest(const char *model, const char *set, MemoryCategory categ
     g_autoptr(Graph) graph = NULL;
     g_autoptr(Plan) plan = plan_under("manual", model, set, &graph, view);
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, "", plan->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, "", false, plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0).bytes[category];
 }

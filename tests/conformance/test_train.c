@@ -117,7 +117,7 @@ static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
     g_autoptr(SimReport) report = sim_evaluate(plan, graph, view, "stage", &error);
     assert_no_error(error);
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, "", report->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, "", false, report->memory_bytes, &error);
     assert_no_error(error);
     *predicted = g_array_index(rows, SimMemoryRow, 0);
     g_autoptr(ExecBackend) backend = backend_of(c, plan, graph);

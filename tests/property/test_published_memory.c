@@ -25,7 +25,7 @@ static SimMemoryRow memory_of(const char *planner, const char *model,
                                         view, &options, &graph, &error);
     assert_no_error(error);
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, "", plan->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, "", false, plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0);
 }

@@ -1,6 +1,7 @@
 /* How far streams run ahead: with the same plan `flow` holds at least the memory that program order
  * holds and, beside it, at most what its exchanges have made before it is used: at any time the
- * gathered parameters of two layers, and the messages of two exchanges. */
+ * gathered parameters of two layers, and the messages of two exchanges; where activations wait on
+ * hosts also those of a layer that are on their way there, and of one on their way back. */
 #include <math.h>
 
 #include "sim/sim.h"
@@ -11,23 +12,28 @@
     "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24"
 #define STAR "star:hosts=8,bandwidth=10Gb/s,latency=5us"
 
-/* The bytes of the parameters of each layer, and of the largest tensor that is exchanged. */
-static double most_ahead(const Graph *graph)
+/* The bytes of the parameters of the two largest layers, of the largest tensor that is exchanged,
+ * and of the activations of two layers if these are copied. */
+static double most_ahead(const Graph *graph, bool copies)
 {
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
-    g_autofree double *bytes = g_new0(double, graph_n_layers(graph) + 1);
-    double most = 0, second = 0, message = 0;
+    g_autofree double *bytes = g_new0(double, graph_n_layers(graph) + 1),
+                      *kept = g_new0(double, graph_n_layers(graph) + 1);
+    double most = 0, second = 0, message = 0, stash = 0;
     for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
         const Tensor *tensor = graph_tensor(graph, t);
         if (tensor->role == ROLE_PARAMETER)
             bytes[layer[t]] += (double)tensor_bytes(tensor);
+        else if (copies && tensor->role == ROLE_ACTIVATION)
+            kept[layer[t]] += (double)tensor_bytes(tensor);
         message = MAX(message, (double)tensor_bytes(tensor));
     }
     for (uint32_t l = 0; l < graph_n_layers(graph); l++) {
         second = MAX(second, MIN(most, bytes[l]));
         most = MAX(most, bytes[l]);
+        stash = MAX(stash, kept[l]);
     }
-    return most + second + 2 * message;
+    return most + second + 2 * message + 2 * stash;
 }
 
 static SimReport *report_of(const Made *made, const char *fidelity)
@@ -48,7 +54,8 @@ typedef struct {
 static void compare(const Made *made, const char *set, Seen *seen)
 {
     g_autoptr(SimReport) stage = report_of(made, "stage"), flow = report_of(made, "flow");
-    const double ahead = most_ahead(made->graph), rounding = 1e-9;
+    const double ahead = most_ahead(made->graph, made->plan->strategy.offload),
+                 rounding = 1e-9;
     for (uint32_t d = 0; d < made->plan->n_devices; d++) {
         const double in_order = (double)stage->memory_bytes[d],
                      streams = (double)flow->memory_bytes[d];
@@ -93,6 +100,37 @@ static void test_random_strategies(void **state)
     assert_true(seen.above > 0);
 }
 
+/* Strategies whose activations wait on hosts. */
+static void test_offloaded(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "name: c\ndevice_types: [{name: D, rate: 1e12 FLOP/s, memory: 1 GiB}]\n"
+        "machines: [{type: D, gpus: 8, inner: {latency: 5 us, bandwidth: 1e9 B/s}, "
+        "host_memory: 1 TB, host_link: 1e8 B/s, host_bandwidth: 4e8 B/s}]\n";
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    Seen seen = {.least = 1};
+    for (uint32_t n = 0; n < 80;) {
+        g_autofree char *set = pick(rand, 3) ? random_strategy(rand, true, false)
+                                             : random_pipelines(rand),
+                        *all = g_strconcat(set, " offload=activations", NULL);
+        g_autoptr(GError) error = NULL;
+        g_auto(Made) made = {.cluster = cluster_parse("c", text, strlen(text), &error)};
+        PlannerOptions options;
+        made.view = cluster_view(made.cluster, GRANULARITY_GPU);
+        made.plan = set_options(&options, all, &error)
+                        ? planner_plan(planner_find("manual", NULL), MODEL, "c",
+                                       made.view, &options, &made.graph, &error)
+                        : NULL;
+        if (!made.plan)
+            continue;
+        compare(&made, all, &seen);
+        n++;
+    }
+    print_seen(&seen);
+    assert_true(seen.above > 0);
+}
+
 /* Programs that searches make, and copies of microbatches beside one another. */
 static void test_searched_plans(void **state)
 {
@@ -113,6 +151,7 @@ static void test_searched_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_strategies),
+                                       cmocka_unit_test(test_offloaded),
                                        cmocka_unit_test(test_searched_plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static Memory memory_in(const char *planner, const char *zero, const char *runti
         sim_evaluate_with(plan, graph, view, "stage", &options.sim, &error);
     assert_no_error(error);
     g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, runtime, report->memory_bytes, &error);
+        sim_memory_table(plan, graph, view, runtime, false, report->memory_bytes, &error);
     assert_no_error(error);
     Memory memory = {.row = g_array_index(rows, SimMemoryRow, 0)};
     memory.reported = report->memory_bytes[memory.row.device];

@@ -69,10 +69,11 @@ static void check_rows(const char *set, const Made *made, const SimReport *repor
     g_autofree uint64_t *other = g_new(uint64_t, report->n_devices);
     for (uint32_t j = 0; j < report->n_devices; j++)
         other[j] = 2 * report->memory_bytes[j];
-    g_autoptr(GArray) part = sim_memory_stages(
-        made->plan, made->graph, made->view, report->runtime, report->memory_bytes, NULL),
-                      all = sim_memory_stages(made->plan, made->graph, made->view,
-                                              report->runtime, other, NULL);
+    g_autoptr(GArray) part =
+        sim_memory_table(made->plan, made->graph, made->view, report->runtime, true,
+                         report->memory_bytes, NULL),
+                      all = sim_memory_table(made->plan, made->graph, made->view,
+                                             report->runtime, true, other, NULL);
     assert_int_equal(part->len, all->len);
     for (uint32_t k = 0; k < all->len; k++) {
         const SimMemoryRow *a = &g_array_index(part, SimMemoryRow, k),

@@ -48,7 +48,7 @@ static const struct {
     {"sequence_parallel", "on"},
     {"zero", "1|2|3"},
     {"zero_ranks", "1|2"},
-    {"offload", "optimizer"},
+    {"offload", "optimizer|activations|optimizer+activations"},
     {"sync_every", "4"},
 };
 

@@ -1,0 +1,161 @@
+/* Activations that wait in the host's memory from the forward to the backward (the strategy's
+ * `offload`), as buffers.
+ *
+ * What the forward keeps for the backward, or for computing a layer again, goes to the host after
+ * the last computation of the forward that uses it, and comes back before its first later use, if a
+ * whole run lies between. So it has three buffers: on the device before, on the host, and on the
+ * device after. With these all buffers of a case are known. */
+#include <math.h>
+
+#include "data/base/free.h"
+#include "sim/tasks/buffers.h"
+
+bool sim_gathers(const Instr *instr, const Graph *graph)
+{
+    const FormAxis axis = instr_axis(instr);
+    return instr->kind == INSTR_COLLECTIVE &&
+           graph_tensor(graph, instr->tensor)->role == ROLE_PARAMETER &&
+           form_is_gather(form_on(axis, instr->from)) &&
+           !form_is_gather(form_on(axis, instr->to));
+}
+
+/* Numbers runs, and says which differentiate. */
+static void number_runs(SimRuns *runs, const Program *program, const Graph *graph)
+{
+    const uint32_t n_groups = MAX(program->n_groups, 1);
+    g_autofree uint32_t *now = g_new0(uint32_t, n_groups); /* run 0 has no computations */
+    g_autofree const Instr **last = g_new0(const Instr *, n_groups);
+    for (uint32_t i = 0; i < program->n; i++) {
+        const Instr *instr = &program->instr[i], *other = last[instr->group];
+        if (instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(graph, instr->op);
+        const Op *before = other ? graph_get_op(graph, other->op) : NULL;
+        if (!other || before->layer != op->layer ||
+            (other->microbatch != instr->microbatch && before->pass != op->pass)) {
+            runs->before[runs->n] = now[instr->group];
+            now[instr->group] = runs->n++;
+        }
+        runs->of[i] = now[instr->group];
+        runs->again[runs->of[i]] |= op->pass != PASS_FORWARD;
+        last[instr->group] = instr;
+    }
+}
+
+SimRuns sim_runs(const Program *program, const Graph *graph, const uint32_t *layer)
+{
+    const uint32_t n_groups = MAX(program->n_groups, 1), n_layers = graph_n_layers(graph);
+    SimRuns runs = {.n = 1,
+                    .of = g_new0(uint32_t, program->n + 1),
+                    .before = g_new0(uint32_t, program->n + 1),
+                    .again = g_new0(bool, program->n + 1)};
+    g_autofree uint32_t *next = g_new0(uint32_t, n_groups),
+                        *of = g_new0(uint32_t, (size_t)n_groups * n_layers + 1);
+    number_runs(&runs, program, graph);
+    for (uint32_t i = program->n; i-- > 0;) {
+        const Instr *instr = &program->instr[i];
+        uint32_t *of_group = &of[(size_t)instr->group * n_layers];
+        if (instr->kind == INSTR_COMPUTE)
+            next[instr->group] = of_group[graph_get_op(graph, instr->op)->layer] =
+                runs.of[i];
+        else
+            runs.of[i] = sim_gathers(instr, graph) ? of_group[layer[instr->tensor]]
+                                                   : next[instr->group];
+    }
+    return runs;
+}
+
+void sim_runs_clear(SimRuns *runs)
+{
+    free_each(runs->of, runs->before, runs->again);
+}
+
+/* The number of the buffer's uses in the forward after which it goes to the host, and the last
+ * computation among them; 0: it stays. */
+static uint32_t uses_before(const Program *program, const SimRuns *runs,
+                            const PlanBuffer *buffer, const uint32_t *use, uint32_t *last)
+{
+    const Instr *instr = program->instr;
+    uint32_t k = 0, run = 0;
+    for (; k < buffer->n && !runs->again[runs->of[use[k]]]; k++)
+        if (instr[use[k]].kind == INSTR_COMPUTE && instr[use[k]].group == buffer->group) {
+            run = runs->of[use[k]];
+            *last = use[k];
+        }
+    if (run == 0 || k == buffer->n || instr[use[k]].group != buffer->group)
+        return 0;
+    const uint32_t back = runs->of[use[k]];
+    return run == back || run == runs->before[back] ? 0 : k;
+}
+
+/* Appends the buffer on the host and the one of the uses from k on, and ends the buffer before. */
+static void split(PlanBuffers *buffers, uint32_t b, uint32_t k, uint32_t leaves)
+{
+    PlanBuffer there = buffers->buffer[b], back = there;
+    const uint32_t *use = buffers->use + there.first;
+    there.birth = use[k - 1];
+    there.busy_until = back.birth = use[k];
+    there.host_bytes = there.element_bytes;
+    there.element_bytes = there.n = 0;
+    back.returns = true;
+    back.first += k;
+    back.n -= k;
+    buffers->buffer[b].busy_until = use[k - 1];
+    buffers->buffer[b].leaves = leaves + 1;
+    buffers->buffer[b].n = k;
+    buffers->buffer[buffers->n++] = there;
+    buffers->buffer[buffers->n++] = back;
+}
+
+/* Lets activations wait on hosts between the forward and the backward. */
+static void buffers_stash(PlanBuffers *buffers, const Program *program,
+                          const Graph *graph)
+{
+    g_autofree uint32_t *layer = graph_tensor_layers(graph);
+    SimRuns runs = sim_runs(program, graph, layer);
+    const uint32_t n = buffers->n;
+    buffers->buffer = g_renew(PlanBuffer, buffers->buffer, 3 * (size_t)n + 1);
+    for (uint32_t b = 0; b < n; b++) {
+        const PlanBuffer *buffer = &buffers->buffer[b];
+        uint32_t last = 0;
+        const uint32_t k =
+            plan_buffer_is_kept(graph, buffer)
+                ? uses_before(program, &runs, buffer, buffers->use + buffer->first, &last)
+                : 0;
+        if (k > 0)
+            split(buffers, b, k, last);
+    }
+    sim_runs_clear(&runs);
+}
+
+PlanBuffers *sim_held_buffers(const SimCase *sim)
+{
+    const PlanLayout *layout = &sim->parts->layout;
+    const Program *program = sim->plan->program;
+    PlanBuffers *buffers =
+        plan_buffers(program, sim->graph, layout->instances, layout->segment);
+    sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
+    sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
+    if (strategy_offloads(&sim->plan->strategy, OFFLOAD_ACTIVATIONS))
+        buffers_stash(buffers, program, sim->graph);
+    return buffers;
+}
+
+PlanBuffers *sim_host_buffers(const SimCase *sim)
+{
+    const double states = fmax(sim->runtime ? sim->runtime->host : 1, 1);
+    PlanBuffers *buffers = sim_held_buffers(sim);
+    for (uint32_t b = 0; b < buffers->n; b++) {
+        PlanBuffer *buffer = &buffers->buffer[b];
+        buffer->element_bytes =
+            buffer->host_bytes * (plan_buffer_is_kept(sim->graph, buffer) ? 1 : states);
+    }
+    return buffers;
+}
+
+double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device)
+{
+    uint32_t instr;
+    return sim_buffers_peak(sim, buffers, device, &instr) *
+           sim->view->device[device].gpus;
+}
