@@ -10,7 +10,8 @@ static bool same_operands(const Op *a, const Op *b)
            memcmp(a->out, b->out, a->n_out * sizeof *a->out) == 0;
 }
 
-/* Whether two ops compute the same but for extents. The step of a window and the slots of an expert follow these. */
+/* Whether two ops compute the same but for extents. The step of a window and the slots of an expert
+ * follow these. */
 static bool same_meaning(const Op *a, const Op *b)
 {
     const OpAttr *x = &a->attr, *y = &b->attr;

@@ -65,10 +65,8 @@ SimRuns sim_runs(const Program *program, const Graph *graph, const uint32_t *lay
     return runs;
 }
 
-void sim_runs_clear(SimRuns *runs)
-{
-    free_each(runs->of, runs->before, runs->again);
-}
+CLEAR_DEFINE(sim_runs_clear, SimRuns, runs,
+             free_each(runs->of, runs->before, runs->again));
 
 /* The number of the buffer's uses in the forward after which it goes to the host, and the last
  * computation among them; 0: it stays. */

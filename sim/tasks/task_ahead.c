@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/task_lower.h"
 
@@ -35,12 +36,7 @@ struct TaskAhead {
     uint32_t next;        /* the first of them that is still to be made */
 };
 
-static int move_compare(gconstpointer a, gconstpointer b)
-{
-    const Move *x = a, *y = b;
-    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
-                          : (int)y->copies - (int)x->copies;
-}
+static ORDER_DEFINE(move_compare, Move, ASCENDING(at), DESCENDING(copies));
 
 static void find_moves(TaskAhead *a, const SimCase *sim)
 {
@@ -59,8 +55,9 @@ static void find_moves(TaskAhead *a, const SimCase *sim)
 void task_ahead_init(Lower *lower)
 {
     const SimCase *sim = lower->sim;
-    const char *offload = sim->plan->strategy.offload;
-    const bool copies = offload && strcmp(offload, "optimizer") != 0;
+    const Strategy *strategy = &sim->plan->strategy;
+    const bool copies = strategy_offloads(strategy, OFFLOAD_PARAMETERS) ||
+                        strategy_offloads(strategy, OFFLOAD_ACTIVATIONS);
     lower->ahead = NULL;
     if (lower->how->ahead == 0 && !copies)
         return;

@@ -11,7 +11,8 @@ JointHap *joint_hap_new(const Question *question, const Answer *answer);
 void joint_hap_free(JointHap *hap);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointHap, joint_hap_free)
 
-/* The equal pieces of the batch that microbatches divide: groups of samples that an op joins are one; 1: it cannot be cut. */
+/* The equal pieces of the batch that microbatches divide: groups of samples that an op joins are
+ * one; 1: it cannot be cut. */
 uint32_t joint_hap_pieces(const JointHap *hap);
 
 /* Settles a group: adds the entries of its program for shares as they are, and of one that does not
