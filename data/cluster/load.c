@@ -8,11 +8,13 @@
 
 #include <string.h>
 
-/* A name is a path if it looks like one. */
+/* A name is a path if it looks like one; machines with a wrong card, "4x8xh100-sxm@100Gb/s", are
+ * not, unless the file exists. */
 static bool is_file(const char *name)
 {
-    return strchr(name, G_DIR_SEPARATOR) || g_str_has_suffix(name, ".yaml") ||
-           g_str_has_suffix(name, ".yml");
+    return g_str_has_suffix(name, ".yaml") || g_str_has_suffix(name, ".yml") ||
+           (strchr(name, G_DIR_SEPARATOR) &&
+            (!machines_spec_is(name) || g_file_test(name, G_FILE_TEST_EXISTS)));
 }
 
 Cluster *cluster_load(const char *name, GError **error)

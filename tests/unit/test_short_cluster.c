@@ -540,6 +540,7 @@ static void test_machines_in_a_word(void **state)
         {"4x8xh20", "network card of several machines"},
         {"8xh20+8xh100-sxm", "network card of several machines"},
         {"4x8xh20@ib-ndr}", "expected a network card such as"},
+        {"4x8xh20@100Gb/s", "expected a network card such as"},
         {"4x8xh20@lace", "machines[0].nic: unknown link 'lace'"},
         {"0x8xh20@ib-ndr", "machines[0].count: expected a whole number from 1"},
         {"1x99999999xh20", "machines[0].gpus"},
