@@ -38,63 +38,30 @@ OPTION_WORDS(SIM_TASK_QUEUE_WORDS)
     X(SIM_TASK_FREE_FIRST, "free-first") X(SIM_TASK_MAKE_FIRST, "make-first")
 OPTION_WORDS(SIM_TASK_MEMORY_WORDS)
 
-/*    type    member              key             default       help */
-#define SIM_OPTION_TABLE(X)                                                             \
-    X(CHOICE(SIM_OVERLAP_WORDS), overlap, "overlap", "on",                             \
-      "whether communication overlaps computation; forward: until the backward "       \
-      "begins (with order=program)")                                                   \
-    X(CHOICE(SIM_ORDER_WORDS), order, "order", "program",                              \
-      "the op that a device runs next: the program's, or the first one that is "       \
-      "ready, as in TensorFlow")                                                       \
-    X(CHOICE(SIM_TRANSFERS_WORDS), transfers, "transfers", "queued",                   \
-      "whether transfers between two groups of a pipeline go one after the other")     \
-    X(COUNT(1, 8), streams, "streams", "1",                                           \
-      "communication streams per device; gradients have all but the first to "        \
-      "themselves")                                                                   \
-    X(COUNT(0, 65535), prefetch, "prefetch", "1",                                       \
-      "further layers whose parameters are gathered before they are needed")          \
-    X(BYTES, first_bucket, "first_bucket", "1MiB",                                    \
-      "limit of the first gradient bucket; the planner's option bucket limits the "   \
-      "others")                                                                       \
-    X(CHOICE(SIM_NETWORK_WORDS), network, "network", "topology",                       \
-      "collectives take the time of the cost model, or share links")                   \
-    X(PARSED(read_algorithms), algorithm, "algorithm", "",                            \
-      "algorithms of collectives, as KIND:NAME+...; the cluster's tuning table "      \
-      "has the others")                                                               \
-    X(CHOICE(SIM_HOST_WORDS), host, "host", "ahead",                                   \
-      "whether a host launches ops while a message to it is on its way")               \
-    X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "",                    \
-      "memory that a framework holds beside the plan: the name of a file in "         \
-      "data/runtimes; default: the plan's, by its kind for GPUs of data sheets")                  \
-    X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "kernels",                              \
-      "what ops take on devices of data sheets: FLOPs over a constant share of the "   \
-      "peak (data/sustained.yaml), or the times of their kernels")                     \
-    X(CHOICE(SIM_DISPATCHER_WORDS), dispatcher, "dispatcher", "runtime",               \
-      "with costs=kernels, how tokens reach experts: as the runtime's file says; a "   \
-      "copy to each expert; to each machine once; or so beside a microbatch in the "   \
-      "other direction (DualPipe)")                                                    \
-    X(DATA, layer_times, "layer_times", "",                                           \
-      "file of measured layer times in place of FLOPs over rates (stage and flow)")   \
-    X(NUMBER(0, 10), jitter, "jitter", "0",                                           \
-      "standard deviation of an op's time, relative to the time")                     \
-    X(CHOICE(SIM_DISTRIBUTION_WORDS), distribution, "distribution", "lognormal",       \
-      "distribution of the jitter, with mean 1")                                       \
-    X(TEXT, straggler, "straggler", "",                                               \
-      "devices that compute slower, as DEVICE*FACTOR+...; the device `any` is "       \
-      "drawn at random")                                                              \
-    X(TEXT, slow_link, "slow_link", "",                                               \
-      "links that are slower from a time on, as FROM>TO*FACTOR@TIME+...")             \
-    X(TEXT, fail, "fail", "",                                                         \
-      "devices and links that fail at a time, as NAME@TIME+...")                      \
-    X(TIME, restart, "restart", "0s",                                                 \
-      "time to replace what failed and start the iteration again; 0s: the "           \
-      "iteration fails")                                                              \
-    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_links, "task_links", "fifo",                  \
-      "in task-graph files, whether transfers wait for their links")                   \
-    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_collectives, "task_collectives", "fifo",      \
-      "in task-graph files, whether collectives wait for one another in one queue")    \
-    X(CHOICE(SIM_TASK_MEMORY_WORDS), task_memory, "task_memory", "free-first",         \
-      "in task-graph files, what a task does first with buffers at its end")
+/*    type    member              key             default */
+#define SIM_OPTION_TABLE(X)                                                       \
+    X(CHOICE(SIM_OVERLAP_WORDS), overlap, "overlap", "on")                        \
+    X(CHOICE(SIM_ORDER_WORDS), order, "order", "program")                         \
+    X(CHOICE(SIM_TRANSFERS_WORDS), transfers, "transfers", "queued")              \
+    X(COUNT(1, 8), streams, "streams", "1")                                       \
+    X(COUNT(0, 65535), prefetch, "prefetch", "1")                                 \
+    X(BYTES, first_bucket, "first_bucket", "1MiB")                                \
+    X(CHOICE(SIM_NETWORK_WORDS), network, "network", "topology")                  \
+    X(PARSED(read_algorithms), algorithm, "algorithm", "")                        \
+    X(CHOICE(SIM_HOST_WORDS), host, "host", "ahead")                              \
+    X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "")                \
+    X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "kernels")                         \
+    X(CHOICE(SIM_DISPATCHER_WORDS), dispatcher, "dispatcher", "runtime")          \
+    X(DATA, layer_times, "layer_times", "")                                       \
+    X(NUMBER(0, 10), jitter, "jitter", "0")                                       \
+    X(CHOICE(SIM_DISTRIBUTION_WORDS), distribution, "distribution", "lognormal")  \
+    X(TEXT, straggler, "straggler", "")                                           \
+    X(TEXT, slow_link, "slow_link", "")                                           \
+    X(TEXT, fail, "fail", "")                                                     \
+    X(TIME, restart, "restart", "0s")                                             \
+    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_links, "task_links", "fifo")             \
+    X(CHOICE(SIM_TASK_QUEUE_WORDS), task_collectives, "task_collectives", "fifo") \
+    X(CHOICE(SIM_TASK_MEMORY_WORDS), task_memory, "task_memory", "free-first")
 /* clang-format on */
 
 typedef struct {

@@ -7,6 +7,7 @@
 #include "data/base/names.h"
 #include "data/base/number_gap.h"
 #include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 
 /* A member of any option type. */
@@ -223,13 +224,27 @@ void options_keys(const OptionTable *table, GString *text)
         g_string_append_printf(text, "%s%s", text->len ? ", " : "", table->row[i].key);
 }
 
+char *option_help(const Option *option)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = path_bundled("commands/keys.txt", &error);
+    g_autofree char *text = file ? text_read(file, &error) : NULL;
+    if (!text)
+        return g_strdup(error->message);
+    g_autofree char *start = g_strdup_printf("\n  %s  ", option->key);
+    const char *line = strstr(text, start);
+    line = line ? line + strlen(start) : "";
+    return g_strndup(line, strcspn(line, "\n"));
+}
+
 void options_help(const OptionTable *table, GString *text)
 {
     for (uint32_t i = 0; i < table->n; i++) {
         const Option *option = &table->row[i];
+        g_autofree char *help = option_help(option);
         g_string_append_printf(text, "\n  %-18s%-11s%s%s%s", option->key,
                                *option->value ? option->value : "-",
                                option->words ? option->words + 1 : "",
-                               option->words ? ": " : "", option->help);
+                               option->words ? ": " : "", help);
     }
 }

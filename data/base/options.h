@@ -1,11 +1,12 @@
 /* Options that users set as KEY=VALUE. Each struct of options has one table, a macro with one row
- * per option, which yields the struct's members, their defaults, reader, writer and help:
+ * per option, which yields the struct's members, their defaults, reader and writer. The help is data: a line
+ * "  KEY  HELP" of data/commands/keys.txt for each key.
  *
  *     #define LAW_WORDS(X) X(LAW_NORMAL, "normal") X(LAW_GAMMA, "gamma")
  *     OPTION_WORDS(LAW_WORDS)
- *     #define NOISE_OPTION_TABLE(X)                                              \
- *         X(CHOICE(LAW_WORDS), law, "law", "normal", "distribution of times")    \
- *         X(NUMBER(0, 10), jitter, "jitter", "0", "standard deviation, relative")
+ *     #define NOISE_OPTION_TABLE(X)                    \
+ *         X(CHOICE(LAW_WORDS), law, "law", "normal")    \
+ *         X(NUMBER(0, 10), jitter, "jitter", "0")
  *
  *     typedef struct {
  *         NOISE_OPTION_TABLE(OPTION_MEMBER)
@@ -60,7 +61,7 @@ typedef struct {
     const char *files;  /* as BUNDLED and FILES have them, or NULL */
     const char *words;  /* of a choice, "|own|even" */
     size_t offset;      /* of the member in the struct */
-    const char *key, *value, *help;
+    const char *key, *value;
 } Option; /* `value` is the default */
 
 typedef struct {
@@ -68,7 +69,7 @@ typedef struct {
     uint32_t n;
 } OptionTable;
 
-#define OPTION_MEMBER(type, member, key, value, help) OPTION_MEMBER_##type member;
+#define OPTION_MEMBER(type, member, key, value) OPTION_MEMBER_##type member;
 #define OPTION_MEMBER_CHOICE(words)                   uint32_t
 #define OPTION_MEMBER_COUNT(least, most)              uint32_t
 #define OPTION_MEMBER_NUMBER(least, most)             double
@@ -80,8 +81,8 @@ typedef struct {
 #define OPTION_MEMBER_BUNDLED(path, reader)           const char *
 #define OPTION_MEMBER_FILES(words, paths)             uint32_t
 
-#define OPTION_ROW(Struct, type, member, key, value, help) \
-    {OPTION_ROW_##type, offsetof(Struct, member), key, value, help},
+#define OPTION_ROW(Struct, type, member, key, value) \
+    {OPTION_ROW_##type, offsetof(Struct, member), key, value},
 #define OPTION_ROW_CHOICE(words)         OPTION_CHOICE, 0, 0, NULL, NULL, words(OPTION_WORD)
 #define OPTION_ROW_COUNT(least, most)    OPTION_COUNT, least, most, NULL, NULL, NULL
 #define OPTION_ROW_NUMBER(least, most)   OPTION_NUMBER, least, most, NULL, NULL, NULL
@@ -118,5 +119,7 @@ bool option_is_default(const Option *option, const void *options);
 /* Appends the keys, separated by ", ". */
 void options_keys(const OptionTable *table, GString *text);
 
+/* The option's help, or why it cannot be read: a user's folder may lack the file. Caller frees. */
+char *option_help(const Option *option);
 /* Appends a line per option: key, default, help. */
 void options_help(const OptionTable *table, GString *text);

@@ -117,76 +117,35 @@ char *recompute_names(void);
 #define CP_COMM_WORDS(X) X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a")
 OPTION_WORDS(CP_COMM_WORDS)
 
-/*    type    member              key                  default    help */
-#define STRATEGY_TABLE(X)                                                                  \
-    X(COUNT(0, 65535), pp, "pp", "0", "pipeline stages; 0: any number (manual: 1)")        \
-    X(COUNT(0, 65535), dp, "dp", "0",                                                     \
-      "replicas, each with its part of the batch; 0: any number (manual: as many as "     \
-      "devices allow)")                                                                   \
-    X(COUNT(0, 65535), tp, "tp", "0",                                                      \
-      "devices that share each layer's tensors; 0: any number (manual: 1)")                \
-    X(COUNT(0, 65535), cp, "cp", "1",                                                     \
-      "devices that share each sequence (context parallelism)")                           \
-    X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather",                              \
-      "gather keys and values, or exchange sequences for heads and back")                  \
-    X(COUNT(0, 65535), ep, "ep", "1",                                                     \
-      "devices that share a layer's experts: a divisor of dp x cp, or, with etp=1, x tp")  \
-    X(COUNT(0, 65535), etp, "etp", "0",                                                    \
-      "devices that share each expert's tensors: tp, or 1, so that the devices that tp "  \
-      "joins share the experts, too, and ep is a multiple of tp; 0: tp")                  \
-    X(NUMBER(1, 65535), imbalance, "imbalance", "1",                                       \
-      "tokens of the fullest expert of each layer over their mean, with dropless "         \
-      "experts; the others share the rest evenly")                                         \
-    X(PARSED(strategy_tokens), expert_tokens, "expert_tokens", "",                         \
-      "tokens of each dropless expert as measured: a list for all layers or one for "      \
-      "each layer with experts, or @FILE with a line for each list")                       \
-    X(COUNT(0, 65535), micro_batch, "micro_batch", "0",                                   \
-      "samples of a microbatch on a replica; 0: by the option microbatches")              \
-    X(COUNT(0, 65534), microbatches, "microbatches", "1",                                 \
-      "equal parts of the batch that run one after the other, with gradients added up")   \
-    X(CHOICE(SCHEDULE_WORDS), schedule, "schedule", "1f1b",                                \
-      "schedule of the microbatches; zb-*, v-* and dualpipev compute gradients of "        \
-      "weights later, when devices would wait, zb-h2 with twice as many microbatches in "  \
-      "flight; two stages per device go there and back under zb-v, v-* and dualpipev, "    \
-      "with about a half or a third of the microbatches in flight under v-half and v-min") \
-    X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0",                             \
-      "stages per device; 0: 1 under gpipe, 1f1b and zb-h*, else 2")                      \
-    X(PARSED(strategy_list), layers, "layers", "", "number of layers of each stage")      \
-    X(PARSED(strategy_list), cuts, "cuts", "",                                            \
-      "first layer of each stage but the first")                                          \
-    X(PARSED(strategy_list), stage_tp, "stage_tp", "",                                    \
-      "tp of each device group of stages, where they differ")                             \
-    X(PARSED(strategy_list), stage_dp, "stage_dp", "",                                    \
-      "dp of each of them; default: equally many devices in each")                        \
-    X(PARSED(strategy_lists), ranks, "ranks", "", "devices of each stage")                \
-    X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "",                     \
-      "replicas with unlike stages: of each the numbers of layers of its stages, as in "  \
-      "20 4; 6 6 6 6")                                                                    \
-    X(PARSED(strategy_shares), pipeline_shares, "pipeline_shares", "",                    \
-      "shares of the microbatches, one number per pipeline; default: equal")              \
-    X(PARSED(strategy_shares), shares, "shares", "",                                      \
-      "shares of the batch, one number per replica; default: equal")                      \
-    X(PARSED(strategy_recompute), recompute, "recompute", "none",                         \
-      "none, selective or full, or one word per stage; MODE@FIRST-LAST for some "         \
-      "layers; classes of ops: core_attn+layernorm+moe_act+mla_up_proj+mlp, alternate "   \
-      "(every second product); auto: the layers that make the plan fit, or faster")                       \
-    X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off",           \
-      "on or off, or one word per stage: whether tensors that tp leaves whole are cut "   \
-      "along the sequence")                                                               \
-    X(COUNT(0, 3), zero, "zero", "0",                                                     \
-      "states that replicas divide: 1 optimizer states, 2 also gradients, 3 also "        \
-      "parameters (FSDP)")                                                                \
-    X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0",                                     \
-      "number of neighbouring replicas that divide; 0: all (hybrid sharding where it "    \
-      "is less)")                                                                          \
-    X(COUNT(1, 65535), sync_every, "sync_every", "1",                                     \
-      "steps of a round: replicas, or sets of zero_ranks of them, update by themselves "  \
-      "and exchange once a round (local SGD, DiLoCo)")                                    \
-    X(PARSED(strategy_offload), offload, "offload", "none",                               \
-      "none, or optimizer: its states, and from zero=2 on gradients, lie in the host's "  \
-      "memory, and the host updates; optimizer+parameters, with zero=3: parameters, too, " \
-      "come from there each time that they are gathered; activations, also joined by +: "  \
-      "what the forward keeps waits there for the backward")
+/*    type    member              key                  default */
+#define STRATEGY_TABLE(X)                                                       \
+    X(COUNT(0, 65535), pp, "pp", "0")                                           \
+    X(COUNT(0, 65535), dp, "dp", "0")                                           \
+    X(COUNT(0, 65535), tp, "tp", "0")                                           \
+    X(COUNT(0, 65535), cp, "cp", "1")                                           \
+    X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather")                   \
+    X(COUNT(0, 65535), ep, "ep", "1")                                           \
+    X(COUNT(0, 65535), etp, "etp", "0")                                         \
+    X(NUMBER(1, 65535), imbalance, "imbalance", "1")                            \
+    X(PARSED(strategy_tokens), expert_tokens, "expert_tokens", "")              \
+    X(COUNT(0, 65535), micro_batch, "micro_batch", "0")                         \
+    X(COUNT(0, 65534), microbatches, "microbatches", "1")                       \
+    X(CHOICE(SCHEDULE_WORDS), schedule, "schedule", "1f1b")                     \
+    X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0")                   \
+    X(PARSED(strategy_list), layers, "layers", "")                              \
+    X(PARSED(strategy_list), cuts, "cuts", "")                                  \
+    X(PARSED(strategy_list), stage_tp, "stage_tp", "")                          \
+    X(PARSED(strategy_list), stage_dp, "stage_dp", "")                          \
+    X(PARSED(strategy_lists), ranks, "ranks", "")                               \
+    X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "")           \
+    X(PARSED(strategy_shares), pipeline_shares, "pipeline_shares", "")          \
+    X(PARSED(strategy_shares), shares, "shares", "")                            \
+    X(PARSED(strategy_recompute), recompute, "recompute", "none")               \
+    X(PARSED(strategy_switches), sequence_parallel, "sequence_parallel", "off") \
+    X(COUNT(0, 3), zero, "zero", "0")                                           \
+    X(COUNT(0, 65535), zero_ranks, "zero_ranks", "0")                           \
+    X(COUNT(1, 65535), sync_every, "sync_every", "1")                           \
+    X(PARSED(strategy_offload), offload, "offload", "none")
 /* clang-format on */
 
 /* Readers of the table's texts; each keeps its text in canonical form, interned. */

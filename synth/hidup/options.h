@@ -11,13 +11,9 @@ OPTION_WORDS(DUPLEX_WORDS) /* HiDup Sec. 3 */
     X(BACKWARD_OVERLAPPED, "overlapped") X(BACKWARD_SERIAL, "serial")
 OPTION_WORDS(BACKWARD_WORDS) /* overlapped: HiDup Eq. 5 */
 
-#define HIDUP_OPTION_TABLE(X)                                                              \
-    X(CHOICE(DUPLEX_WORDS), duplex, "duplex", "own",                                       \
-      "whether two microbatches take turns; own: only in hidup's plans")                   \
-    X(CHOICE(BACKWARD_WORDS), backward, "backward", "overlapped",                          \
-      "how the backward pass runs in hidup's search; serial: as in its artifact")          \
-    X(NUMBER(0, 1), noise, "noise", "0",                                                  \
-      "relative error of hidup's estimates, drawn from the seed")                         \
-    X(NUMBER(-1, 100), communication, "communication", "0",                               \
-      "part by which hidup takes communication to be longer; -1: free")
+#define HIDUP_OPTION_TABLE(X)                                     \
+    X(CHOICE(DUPLEX_WORDS), duplex, "duplex", "own")              \
+    X(CHOICE(BACKWARD_WORDS), backward, "backward", "overlapped") \
+    X(NUMBER(0, 1), noise, "noise", "0")                          \
+    X(NUMBER(-1, 100), communication, "communication", "0")
 /* clang-format on */

@@ -20,29 +20,16 @@ OPTION_WORDS(EXCHANGES_WORDS) /* HAP Sec. 2.5.1 */
 OPTION_WORDS(SEARCH_WORDS)
 
 /* Options of planning; all of them are part of every configuration.
- *    type    member            key            default     help */
-#define PLANNER_OPTION_TABLE(X)                                                            \
-    X(PARSED(given_read), ratios, "ratios", "own",                                         \
-      "own: the planner's; even: equal per GPU; proportional: by speed; best: those "      \
-      "for its program (hap, hidup: found together with it); or parts, one number per "    \
-      "device or machine, or NAME=NUMBER for types, machines and devices (v100=3,p100=1)") \
-    X(CHOICE(EXCHANGES_WORDS), collectives, "collectives", "both",                         \
-      "which collectives gather and reduce-scatter uneven shards")                         \
-    X(CHOICE(SEARCH_WORDS), search, "search", "own",                                       \
-      "hap: exact, its own, or reference, the search of HAP's Fig. 10, without memory "    \
-      "and baselines; tag: best, its own, mcts, TAG's, or exact")                          \
-    X(BYTES, bucket_bytes, "bucket", "0",                                                 \
-      "gradients up to this size together share an all-reduce, or a reduce-scatter; 0: "  \
-      "one by one")                                                                       \
-    X(COUNT(0, 100000000), beam, "beam", "500",                                           \
-      "width of hap's search; 0: no beam, the search is exact")                           \
-    X(COUNT(0, 1000), max_rounds, "max_rounds", "8",                                      \
-      "most rounds of search and ratios in turn (hap, hidup)")                            \
-    X(NUMBER(0, 1), certify, "certify", "0",                                              \
-      "prove more until the gap to a lower bound is at most this; 0: only the quick "     \
-      "bound")                                                                            \
-    X(NUMBER(0, 1000000), budget_s, "budget_s", "0",                                      \
-      "seconds for search and certificate together; 0: no limit")
+ *    type    member            key            default */
+#define PLANNER_OPTION_TABLE(X)                                    \
+    X(PARSED(given_read), ratios, "ratios", "own")                 \
+    X(CHOICE(EXCHANGES_WORDS), collectives, "collectives", "both") \
+    X(CHOICE(SEARCH_WORDS), search, "search", "own")               \
+    X(BYTES, bucket_bytes, "bucket", "0")                          \
+    X(COUNT(0, 100000000), beam, "beam", "500")                    \
+    X(COUNT(0, 1000), max_rounds, "max_rounds", "8")               \
+    X(NUMBER(0, 1), certify, "certify", "0")                       \
+    X(NUMBER(0, 1000000), budget_s, "budget_s", "0")
 
 /* Any, and the targets of EXPORT_TABLE. */
 #define TARGET_WORDS(X)                                                                    \
@@ -50,15 +37,13 @@ OPTION_WORDS(SEARCH_WORDS)
     X(TARGET_TORCHTITAN, "torchtitan") X(TARGET_DEEPSPEED, "deepspeed")                    \
     X(TARGET_FSDP, "fsdp") X(TARGET_DDP, "ddp")
 OPTION_WORDS(TARGET_WORDS)
-#define TARGET_OPTION_TABLE(X)                                                             \
-    X(CHOICE(TARGET_WORDS), target, "for", "any",                                          \
-      "only plans that this framework runs, which kilter export writes for it")
+#define TARGET_OPTION_TABLE(X)                    \
+    X(CHOICE(TARGET_WORDS), target, "for", "any")
 
 /* Options of some planners, a table in the room of each; part of a configuration where they are not
  * at their defaults. */
-#define MIX_OPTION_TABLE(X)                   \
-    X(PARSED(given_read_mix), mix, "mix", "none", \
-      "ratios between even, 0, and proportional, 1, in place of the planner's own")
+#define MIX_OPTION_TABLE(X)                       \
+    X(PARSED(given_read_mix), mix, "mix", "none")
 #define SPECIAL_OPTION_TABLE(X) \
     TARGET_OPTION_TABLE(X)      \
     MIX_OPTION_TABLE(X)         \

@@ -28,42 +28,20 @@ OPTION_WORDS(TAG_UNDECIDED_WORDS)
     X(TAG_PRIORS_AHEAD, "ahead")
 OPTION_WORDS(TAG_PRIORS_WORDS)
 
-#define TAG_PLAN_OPTION_TABLE(X)                                                           \
-    X(COUNT(1, 1000), groups, "groups", "60", "most op groups")                           \
-    X(CHOICE(TAG_GROUPS_WORDS), grouping, "grouping", "own",                               \
-      "op groups by METIS, as TAG makes them, or whole layers; own: layers, but metis "    \
-      "with search=mcts")                                                                  \
-    X(COUNT(1, 100000000), evaluations, "evaluations", "8000",                            \
-      "most strategies to try; with search=mcts most iterations")                         \
-    X(NUMBER(0, 1000), heat, "heat", "0.01",                                               \
-      "flexflow: a strategy slower by this part of data parallelism's time is taken "      \
-      "with probability 1/e; 0: only faster ones")                                         \
-    X(COUNT(0, 1000000), branches, "branches", "200",                                     \
-      "most branches that the bound visits to improve itself; 0: none")                   \
-    X(CHOICE(TAG_OBJECTIVE_WORDS), objective, "objective", "both",                         \
-      "the fidelity whose time is minimized; both: half of the evaluations each")          \
-    X(CHOICE(TAG_LINKS_WORDS), links, "links", "shared",                                   \
-      "whether plans are judged by flow on links that messages share, or as in the "       \
-      "search, each message on links of its own (network=crossbar)")                       \
-    X(CHOICE(TAG_SETS_WORDS), sets, "sets", "kinds",                                       \
-      "subsets are made of all machines of a kind together, or of single machines")        \
-    X(CHOICE(TAG_LEAVE_WORDS), leave, "leave", "on",                                       \
-      "whether finished vertices leave the tree of search=mcts; off: as in TAG's "         \
-      "artifact")                                                                          \
-    X(CHOICE(TAG_FACTORS_WORDS), factors, "factors", "joint",                              \
-      "how sufficient factors are chosen; joint: for all gradients at once; paper: for "   \
-      "each alone, by TAG's formula")                                                      \
-    X(CHOICE(TAG_UNDECIDED_WORDS), undecided, "undecided", "first",                        \
-      "groups that search=mcts has not decided do as the first, which computes longest, "  \
-      "as in the paper, or as the last before; then those of large gradients come first")  \
-    X(COUNT(1, 256), leaves, "leaves", "1",                                                \
-      "number of leaves that search=mcts chooses before it evaluates them, on all "        \
-      "cores; 1: as in the paper")                                                         \
-    X(FILES(TAG_PRIORS_WORDS, "|tag/network.txt|tag/ahead.txt"), priors,                   \
-      "priors", "uniform",                                                                 \
-      "priors of search=mcts; gnn: from the network in data/tag/network.txt, which "       \
-      "learnt as TAG's does; ahead: in data/tag/ahead.txt, which learnt from strategies "  \
-      "one step ahead")
+#define TAG_PLAN_OPTION_TABLE(X)                                                       \
+    X(COUNT(1, 1000), groups, "groups", "60")                                          \
+    X(CHOICE(TAG_GROUPS_WORDS), grouping, "grouping", "own")                           \
+    X(COUNT(1, 100000000), evaluations, "evaluations", "8000")                         \
+    X(NUMBER(0, 1000), heat, "heat", "0.01")                                           \
+    X(COUNT(0, 1000000), branches, "branches", "200")                                  \
+    X(CHOICE(TAG_OBJECTIVE_WORDS), objective, "objective", "both")                     \
+    X(CHOICE(TAG_LINKS_WORDS), links, "links", "shared")                               \
+    X(CHOICE(TAG_SETS_WORDS), sets, "sets", "kinds")                                   \
+    X(CHOICE(TAG_LEAVE_WORDS), leave, "leave", "on")                                   \
+    X(CHOICE(TAG_FACTORS_WORDS), factors, "factors", "joint")                          \
+    X(CHOICE(TAG_UNDECIDED_WORDS), undecided, "undecided", "first")                    \
+    X(COUNT(1, 256), leaves, "leaves", "1")                                            \
+    X(FILES(TAG_PRIORS_WORDS, "|tag/network.txt|tag/ahead.txt"), priors, "priors", "uniform")
 /* clang-format on */
 
 typedef struct {

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/models/models.h"
 #include "tests/support/option_ranges.h"
 #include "tests/test.h"
@@ -141,9 +143,32 @@ static void test_models(void **state)
     cluster_free(cluster);
 }
 
+/* Every key has its line in data/commands/keys.txt, and nothing else is explained there. */
+static void test_every_key_is_explained(void **state)
+{
+    (void)state;
+    g_autofree char *file = path_find("commands/keys.txt");
+    g_autofree char *text = file ? text_read(file, NULL) : NULL;
+    assert_non_null(text);
+    g_auto(GStrv) line = g_strsplit(text, "\n  ", -1);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(RANGES); i++) {
+        uint32_t n = 0;
+        for (char **at = line + 1; *at; at++) {
+            const char *help = g_str_has_prefix(*at, RANGES[i].key)
+                                   ? *at + strlen(RANGES[i].key)
+                                   : "";
+            n += g_str_has_prefix(help, "  ") && help[2] != '\0';
+        }
+        if (n != 1)
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s: explained %u times", RANGES[i].key, n);
+    }
+    assert_int_equal(g_strv_length(line) - 1, G_N_ELEMENTS(RANGES));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_key_is_explained),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_models),
     };

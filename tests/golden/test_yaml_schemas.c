@@ -199,10 +199,10 @@ static void test_strategy(void **state)
     for (uint32_t i = 0; i < strategy_table.n; i++) {
         const Option *option = &strategy_table.row[i];
         json_t *types = scalar();
+        g_autofree char *help = option_help(option);
         json_array_append_new(types, json_string("array"));
-        json_object_set_new(
-            properties, option->key,
-            json_pack("{s:o, s:s}", "type", types, "description", option->help));
+        json_object_set_new(properties, option->key,
+                            json_pack("{s:o, s:s}", "type", types, "description", help));
     }
     expect_file("strategy-file",
                 json_pack("{s:s, s:o, s:b}", "type", "object", "properties", properties,

@@ -21,7 +21,7 @@ typedef struct {
 #define RANGE_DATA                        false, false, 0, 0, "|"
 #define RANGE_PARSED(reader)              false, false, 0, 0, "|"
 #define RANGE_BUNDLED(path, reader)       false, false, 0, 0, "|"
-#define X(type, member, key, value, help) {key, RANGE_##type},
+#define X(type, member, key, value)  {key, RANGE_##type},
 /* clang-format off */
 static const Range RANGES[] = {
     PLANNER_OPTION_TABLE(X)
