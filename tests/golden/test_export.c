@@ -325,6 +325,23 @@ static void test_refusals(void **state)
             "torchtitan cannot run this plan: uneven shards of tensor ");
 }
 
+/* A script of Megatron-LM trains all parameters; a configuration of DeepSpeed or FSDP is for the
+ * user's own program, which says what it trains. */
+static void test_trained_parts(void **state)
+{
+    (void)state;
+    static const char FOUR[] = "star:hosts=4,bandwidth=10Gb/s";
+    static const char *const PROGRAMS[] = {"megatron", "flagscale", "torchtitan"};
+    g_auto(Made) made =
+        made_plan("manual", GPT("4", "global_batch=8,train=lora:2"), FOUR, "dp=4 zero=2");
+    g_auto(Made) all = made_plan("manual", GPT("4", "global_batch=8"), FOUR, "dp=4");
+    g_autoptr(GArray) deepspeed = export(&made, "deepspeed"),
+                      fsdp = export(&made, "fsdp"), megatron = export(&all, "megatron");
+    assert_true(deepspeed->len > 0 && fsdp->len > 0 && megatron->len > 0);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(PROGRAMS); i++)
+        refuses(&made, PROGRAMS[i], "parameters that are not trained (train=)");
+}
+
 /* --- everything, as JSON --- */
 
 /* Every layer is in one stage, in order, with a mode; every device is in one group; a group has as many steps as any other. */
@@ -492,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_vocabulary_is_padded),
         cmocka_unit_test(test_whole_experts),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_trained_parts),
         cmocka_unit_test(test_ddp_has_all_samples),
         cmocka_unit_test(test_flagscale_has_meshes),
         cmocka_unit_test(test_types_that_come_back),

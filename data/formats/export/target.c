@@ -2,10 +2,20 @@
  * Both the exporters and the searches for their plans ask it. */
 #include <string.h>
 
+#include "data/base/error.h"
 #include "data/formats/export/case.h"
 
-/* Features of a strategy. A target has the bit of each that it runs. */
+/* Features, down to IMAGES of a model, then of a strategy. A target has the bit of each that it
+ * runs. */
 #define FEATURES(X)                                                              \
+    X(FP16, precision_numbers(graph_precision(c->graph)) == NUMBERS_F16,         \
+      "parameters in fp16")                                                      \
+    X(FP8, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8,     \
+      "products in fp8")                                                         \
+    X(FP4, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F4,     \
+      "products in fp4")                                                         \
+    X(FROZEN, has_frozen(c), "parameters that are not trained (train=)")         \
+    X(IMAGES, c->seq == 0, "samples without tokens, in which it counts batches") \
     X(PIPELINES, l->pp > 1, "pipelines")                                         \
     X(TENSOR, l->tp > 1, "tensor parallelism")                                   \
     X(CONTEXT, l->cp > 1, "context parallelism")                                 \
@@ -30,13 +40,6 @@
     X(FULL, count_mode(c, RECOMPUTE_FULL) > 0, "recomputation of whole layers")  \
     X(SOME, !is_one_mode(c), "recomputation of some ops or layers")              \
     X(PADDED, export_padded(c) > 0, "a vocabulary that tp does not divide")      \
-    X(FP16, precision_numbers(graph_precision(c->graph)) == NUMBERS_F16,         \
-      "parameters in fp16")                                                      \
-    X(FP8, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F8,     \
-      "products in fp8")                                                         \
-    X(FP4, precision_least_numbers(graph_precision(c->graph)) == NUMBERS_F4,     \
-      "products in fp4")                                                         \
-    X(IMAGES, c->seq == 0, "samples without tokens, in which it counts batches") \
     X(MIXED, !has_one_type(c), "a stage on unlike devices; a mesh has one type")
 
 #define FEATURE_ID(id, used, words) FEATURE_##id,
@@ -82,6 +85,14 @@ static bool is_one_mode(const ExportCase *c)
 {
     const uint32_t n = graph_n_layers(c->graph);
     return n < 3 || count_mode(c, c->layout.recompute[1]) == n - 2;
+}
+
+static bool has_frozen(const ExportCase *c)
+{
+    bool any = false;
+    for (TensorId id = 0; id < graph_n_tensors(c->graph); id++)
+        any |= graph_tensor(c->graph, id)->frozen;
+    return any;
 }
 
 static bool has_one_type(const ExportCase *c)
@@ -284,7 +295,8 @@ typedef struct {
 
 static const Target TARGET[] = {
     {"megatron",
-     MEGATRON | HAS(WHOLE) | HAS(VIRTUAL) | HAS(PART_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(MIXED),
+     MEGATRON | HAS(WHOLE) | HAS(VIRTUAL) | HAS(PART_1) | HAS(ZERO_2) | HAS(ZERO_3) |
+         HAS(MIXED),
      megatron_runs},
     {"flagscale", MEGATRON, flagscale_runs},
     {"torchtitan",
@@ -294,14 +306,15 @@ static const Target TARGET[] = {
      titan_runs},
     {"deepspeed",
      HAS(ZERO_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_3) | HAS(FULL) | HAS(FP16) |
-         HAS(IMAGES) | HAS(MIXED),
+         HAS(IMAGES) | HAS(MIXED) | HAS(FROZEN),
      any_runs},
     {"fsdp",
      HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_2) | HAS(PART_3) | HAS(FULL) | HAS(FP16) |
-         HAS(IMAGES) | HAS(MIXED),
+         HAS(IMAGES) | HAS(MIXED) | HAS(FROZEN),
      fsdp_runs},
     {"ddp",
-     HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES | HAS(SOME),
+     HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES | HAS(SOME) |
+         HAS(FROZEN),
      any_runs},
 };
 
@@ -312,9 +325,11 @@ bool export_need_target(const ExportCase *c, GError **error)
             continue;
         for (Feature f = 0; f < G_N_ELEMENTS(FEATURE_WORDS); f++)
             if (!(TARGET[t].features >> f & 1u) && has_feature(c, f))
-                return export_refuse_layer(
-                    c, f == FEATURE_MIXED || f == FEATURE_IMAGES ? 0 : 1, error, "%s",
-                    FEATURE_WORDS[f]);
+                return f <= FEATURE_IMAGES
+                           ? refuse(error, "%s cannot run this model: %s", c->target,
+                                    FEATURE_WORDS[f])
+                           : export_refuse_layer(c, f != FEATURE_MIXED, error, "%s",
+                                                 FEATURE_WORDS[f]);
         return TARGET[t].runs(c, error);
     }
     return true; /* json */
