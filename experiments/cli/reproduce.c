@@ -12,6 +12,7 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
+#include "experiments/figures/figure.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
@@ -373,13 +374,14 @@ static void reproduce_report(const Experiment *experiment,
                              const CommandOptions *options, json_t *list)
 {
     const SweepProgress *p = &reproduction->progress;
+    const GPtrArray *picture = reproduction->pictures;
     ClaimsCount count = {0};
     claims_count(reproduction->claims, &count);
     json_array_append_new(
         list,
-        json_pack("{s:s, s:s, s:[s, s], s:i, s:i, s:i, s:o}", "experiment",
+        json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:o}", "experiment",
                   experiment_name(experiment), "database", reproduction->database,
-                  "figure", reproduction->png, reproduction->svg, "configurations",
+                  "figure", json_texts(reproduction->pictures), "configurations",
                   (int)p->total, "held", (int)count.held, "held_by_ratio",
                   (int)count.by_ratio, "claims", claims_json(reproduction->claims)));
     if (options->json || options->quiet)
@@ -389,9 +391,10 @@ static void reproduce_report(const Experiment *experiment,
     print_claims(reproduction->claims);
     g_autofree char *held = claims_count_text(&count);
     screen_print(stdout,
-                 "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n",
-                 held, p->total, p->done, reproduction->database, reproduction->png,
-                 reproduction->svg);
+                 "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s%s%s\n",
+                 held, p->total, p->done, reproduction->database,
+                 (char *)picture->pdata[0], picture->len > 1 ? " and " : "",
+                 picture->len > 1 ? (char *)picture->pdata[1] : "");
 }
 
 /* The experiment's changes by the command line. */
@@ -406,6 +409,9 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
                           const CommandOptions *options, json_t *list, GError **error)
 {
     ClaimsCount count = {0};
+    const char *output = own->folder ? own->folder : "out";
+    if (!figure_folder(output, experiments->len, error))
+        return false;
     g_autofree char *known = NULL; /* a paper's figures ask many of the same questions */
     for (guint i = 0; i < experiments->len; i++) {
         const char *name = experiment_name(experiments->pdata[i]);
@@ -415,7 +421,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
         Terminal *terminal = terminal_begin(options->quiet || options->json);
         ReproduceOptions reproduce_options = {
             .database = own->database,
-            .folder = own->folder ? own->folder : "out",
+            .output = output,
             .known = own->database ? NULL : known,
             .command = line,
             .revision = command_revision(),

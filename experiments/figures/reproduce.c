@@ -102,7 +102,7 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
         return false;
     reproduction->claims = claims_judge(name, store, error);
     if (!reproduction->claims ||
-        !figure_draw(name, store, reproduction->claims, false, options->folder, error))
+        !figure_draw(name, store, reproduction->claims, false, options->output, error))
         return false;
     for (uint32_t i = 0; i < experiment_n_columns(experiment); i++)
         if (!add_column(experiment, i, options, store, reproduction, error))
@@ -124,12 +124,11 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
                    Reproduction *reproduction, GError **error)
 {
     const char *name = experiment_name(experiment);
-    const char *folder = options->folder;
+    const char *folder = figure_folder(options->output, 1, error);
     *reproduction = (Reproduction){
         .database = options->database ? g_strdup(options->database)
                                       : g_strdup_printf("%s/%s.db", folder, name),
-        .png = g_strdup_printf("%s/%s.png", folder, name),
-        .svg = g_strdup_printf("%s/%s.svg", folder, name),
+        .pictures = figure_paths(name, options->output),
     };
     if (prepare(name, folder, error) &&
         sweep_and_judge(experiment, options, reproduction, error))
@@ -141,6 +140,6 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
 }
 
 CLEAR_DEFINE(reproduction_clear, Reproduction, reproduction,
-             let_go(reproduction->database, g_free), let_go(reproduction->png, g_free),
-             let_go(reproduction->svg, g_free),
+             let_go(reproduction->database, g_free),
+             let_go(reproduction->pictures, g_ptr_array_unref),
              let_go(reproduction->claims, claims_free));
