@@ -395,6 +395,9 @@ static void reproduce_report(const Experiment *experiment,
                  held, p->total, p->done, reproduction->database,
                  (char *)picture->pdata[0], picture->len > 1 ? " and " : "",
                  picture->len > 1 ? (char *)picture->pdata[1] : "");
+    if (reproduction->claims->n_columns > 0)
+        screen_print(stdout, "a cause's column alone: kilter sweep %s@COLUMN\n",
+                     experiment_name(experiment));
 }
 
 /* The experiment's changes by the command line. */

@@ -221,9 +221,8 @@ void claims_free(Claims *claims)
         return;
     free_items(claims->column, claims->n_columns);
     g_free(claims->column);
-    for (uint32_t i = 0; i < claims->n; i++) {
+    for (uint32_t i = 0; i < claims->n; i++)
         free_each(claims->claim[i].column, claims->claim[i].claim, claims->claim[i].text,
                   claims->claim[i].where, claims->claim[i].note, claims->claim[i].reason);
-    }
     free_each(claims->claim, claims);
 }

@@ -24,9 +24,8 @@ typedef struct Store Store; /* data/store/store.h */
 /* Draws `name` and the claims about it (NULL: none), without the strip below if `bare`, from
  * the store into folder/NAME.png and folder/NAME.svg, or into the file that `folder` names
  * (figure_paths); they appear whole or not at all. Each file says inside from which command,
- * commit and configurations it is (figure.c). KILTER_ERROR_INPUT on an
- * unknown figure or a folder that cannot be written, KILTER_ERROR_FAILED if the store holds
- * nothing to draw or gnuplot is missing or fails. */
+ * commit and configurations it is. KILTER_ERROR_INPUT on an unknown figure or a folder that cannot
+ * be written, KILTER_ERROR_FAILED if the store holds nothing to draw or gnuplot fails. */
 bool figure_draw(const char *name, Store *store, const Claims *claims, bool bare,
                  const char *folder, GError **error);
 /* Its files in a folder, or the file itself if `target` ends with .png, .svg or .pdf. Free with

@@ -20,39 +20,37 @@ static bool is_one_paper(const char *asked, const GPtrArray *names, GError **err
            refuse(error, "'%s' may be any of %s", asked, list->str);
 }
 
+/* Names that may be meant are those of experiments and of papers. */
+static bool refuse_unknown(const char *what, char **known, GError **error)
+{
+    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+    for (char **name = known; *name; name++) {
+        g_autofree char *of = g_strndup(*name, strcspn(*name, "-"));
+        if (name == known || !g_str_has_prefix(name[-1], of))
+            g_strv_builder_add(all, of);
+        g_strv_builder_add(all, *name);
+    }
+    g_auto(GStrv) names = g_strv_builder_end(all);
+    g_autofree char *expected = names_expected(what, (const char *const *)names);
+    return refuse(error, "no experiment or paper is named '%s'; %s", what, expected);
+}
+
 char **reproduce_names(const char *asked, GError **error)
 {
     g_auto(GStrv) known = path_list("experiments", ".yaml");
     g_autofree char *what = g_ascii_strdown(asked, -1);
     g_autofree char *paper = g_strdup_printf("%s-", what),
                     *figure = g_strdup_printf("-%s", what);
-    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     for (char **name = known; *name; name++)
         if (strcmp(what, "all") == 0 || strcmp(what, *name) == 0 ||
             g_str_has_prefix(*name, paper) || g_str_has_suffix(*name, figure))
             g_ptr_array_add(names, g_strdup(*name));
-    if (!is_one_paper(what, names, error)) {
-        g_ptr_array_free(names, TRUE);
+    if (!is_one_paper(what, names, error) ||
+        (names->len == 0 && !refuse_unknown(what, known, error)))
         return NULL;
-    }
-    g_ptr_array_set_free_func(names, NULL);
-    if (names->len == 0) {
-        g_autoptr(GStrvBuilder) all = g_strv_builder_new();
-        for (char **name = known; *name; name++) {
-            g_autofree char *of = g_strndup(*name, strcspn(*name, "-"));
-            if (name == known || !g_str_has_prefix(name[-1], of))
-                g_strv_builder_add(all, of);
-            g_strv_builder_add(all, *name);
-        }
-        g_auto(GStrv) names_known = g_strv_builder_end(all);
-        g_autofree char *expected =
-            names_expected(what, (const char *const *)names_known);
-        refuse(error, "no experiment or paper is named '%s'; %s", what, expected);
-        g_ptr_array_free(names, TRUE);
-        return NULL;
-    }
     g_ptr_array_add(names, NULL);
-    return (char **)g_ptr_array_free(names, FALSE);
+    return (char **)g_ptr_array_steal(names, NULL);
 }
 
 /* --- the whole --- */
