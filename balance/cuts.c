@@ -243,8 +243,7 @@ static void read_prices(const Master *m, double *price)
     const BalanceRows *rows = m->rows;
     for (guint r = 0; r < rows->row->len; r++)
         price[r] = 0;
-    for (guint i = 0; i < m->cut->len; i++) {
-        const Cut *cut = &g_array_index(m->cut, Cut, i);
+    array_each (const Cut, cut, m->cut) {
         double weight = lp_price(m->lp, cut->lp_row);
         if (weight <= 0)
             continue;
@@ -257,10 +256,8 @@ static void read_prices(const Master *m, double *price)
             }
         }
     }
-    for (guint i = 0; i < m->limit->len; i++) {
-        const Limit *limit = &g_array_index(m->limit, Limit, i);
+    array_each (const Limit, limit, m->limit)
         price[limit->row] += fmax(-lp_price(m->lp, limit->lp_row), 0);
-    }
 }
 
 static bool is_closed(const BalanceCuts *cuts)

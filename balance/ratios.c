@@ -46,8 +46,7 @@ static bool check_devices(const SimLinear *linear, const ClusterView *view,
                           GError **error)
 {
     bool any = false;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_each (const Device, device, view->device, view->n_devices) {
         if (!check_device(device, error))
             return false;
         any = any || device->rate > 0;

@@ -61,8 +61,7 @@ uint64_t exec_replay_bytes_needed(ExecReplay *replay)
     g_autoptr(PlanBuffers) buffers = replay_buffers(replay);
     g_autofree int64_t *change = g_new0(int64_t, program->n + 1);
     int64_t now = 0, most = 0;
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
         if (buffer->kept)
             continue;
         const int64_t bytes = (int64_t)buffer_bytes(replay, buffer);

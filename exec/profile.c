@@ -100,12 +100,10 @@ static Plan *make_plan(const Graph *graph, uint32_t n_ranks, const double *ratio
         }
         program_compute(compute, id, rule[id].form, op->n_in + op->n_out);
     }
-    for (uint32_t i = 0; i < compute->n; i++) {
-        const Instr *instr = &compute->instr[i];
+    items_each (const Instr, instr, compute->instr, compute->n)
         program_compute(plan->program, instr->op, instr->form,
                         graph_get_op(graph, instr->op)->n_in +
                             graph_get_op(graph, instr->op)->n_out);
-    }
     return plan;
 }
 
@@ -219,8 +217,7 @@ static CLEAR_DEFINE(case_clear, Case, c, free_each(c->from, c->to));
 
 static void release_cases(ExecBackend *backend, GArray *cases)
 {
-    for (uint32_t i = 0; i < cases->len; i++) {
-        const Case *c = &g_array_index(cases, Case, i);
+    array_each (const Case, c, cases) {
         backend->ops->release(backend, 0, c->from[backend->first].data);
         backend->ops->release(backend, 0, c->to[backend->first].data);
     }

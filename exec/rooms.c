@@ -38,8 +38,7 @@ void replay_rooms_new(ExecReplay *replay)
     replay->lies = g_new0(uint32_t, n);
     replay->filled = g_new0(uint32_t, n);
     replay->room = g_array_new(false, false, sizeof(Room));
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
         const Room room = {.end = buffer->at_rest || buffer->stands
                                       ? REPLAY_ALWAYS
                                       : plan_buffer_last(replay->plan->program, buffer),

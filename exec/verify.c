@@ -235,8 +235,7 @@ static bool compare_results(const Verify *v, GError **failure)
 /* Finds the first instruction whose result is wrong. */
 static bool find_first_wrong(const Verify *v, GError **failure)
 {
-    for (uint32_t i = 0; i < v->plan->program->n; i++) {
-        const Instr *instr = &v->plan->program->instr[i];
+    items_each (const Instr, instr, v->plan->program->instr, v->plan->program->n) {
         const bool computes = instr->kind == INSTR_COMPUTE;
         const Op *op = computes ? graph_get_op(v->graph, instr->op) : NULL;
         for (uint32_t o = 0; o < (computes ? op->n_out : 1); o++) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/number_gap.h"
@@ -239,8 +240,7 @@ char *option_help(const Option *option)
 
 void options_help(const OptionTable *table, GString *text)
 {
-    for (uint32_t i = 0; i < table->n; i++) {
-        const Option *option = &table->row[i];
+    items_each (const Option, option, table->row, table->n) {
         g_autofree char *help = option_help(option);
         g_string_append_printf(text, "\n  %-18s%-11s%s%s%s", option->key,
                                *option->value ? option->value : "-",

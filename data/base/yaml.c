@@ -1,6 +1,7 @@
 /* Reading YAML by a schema, with errors that name file, line and key. */
 #include "data/base/yaml.h"
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
 #include "data/base/names.h"
@@ -29,8 +30,7 @@ static char *yaml_expand(const char *text, gsize *length, const YamlLines *lines
     GString *out = g_string_sized_new(*length + 16 * shorts->len);
     const char *at = text;
     size_t character = 0;
-    for (guint i = 0; i < shorts->len; i++) {
-        const YamlShort *edit = &g_array_index(shorts, YamlShort, i);
+    array_each (const YamlShort, edit, shorts) {
         const char *from = g_utf8_offset_to_pointer(at, (glong)(edit->from - character));
         const char *to = g_utf8_offset_to_pointer(from, (glong)(edit->to - edit->from));
         g_string_append_len(out, at, from - at);

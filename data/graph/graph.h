@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/graph/op.h"
 #include "data/graph/times.h"

@@ -219,8 +219,7 @@ char *measurements_write(const GArray *list, const char *comment)
     g_autofree char *header = g_strjoinv(",", (char **)COLUMN);
     const bool hosts = knows_hosts(list);
     g_string_append_printf(out, "%s%s\n", header, hosts ? ",hosts" : "");
-    for (uint32_t i = 0; i < list->len; i++) {
-        const Measurement *m = &g_array_index(list, Measurement, i);
+    array_each (const Measurement, m, list) {
         csv_append(out, m->device);
         g_string_append_printf(out, ",%s,", measurement_kind(m));
         csv_append(out, m->shape);

@@ -261,8 +261,7 @@ bool model_params_follow(const char *spec, ModelParams *params, uint32_t gpu_exp
                          uint32_t gpus, GError **error)
 {
     double batch = model_param(params, "batch") * gpus;
-    for (uint32_t i = 0; i < params->n; i++) {
-        ModelParam *param = &params->param[i];
+    items_each (ModelParam, param, params->param, params->n) {
         if (param->value == 0 && strcmp(param->key, "global_batch") == 0)
             param->value = batch;
         if (param->value == 0 && strcmp(param->key, "experts") == 0)

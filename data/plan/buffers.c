@@ -393,8 +393,7 @@ static void drop_made_weights(const Liveness *l, PlanBuffers *buffers)
 {
     if (graph_states(l->graph).of[STATE_WEIGHTS] != DTYPE_NONE)
         return;
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (PlanBuffer, buffer, buffers->buffer, buffers->n) {
         const Tensor *tensor = graph_tensor(l->graph, buffer->tensor);
         bool read = !buffer->at_rest || tensor->role != ROLE_PARAMETER || tensor->frozen;
         for (uint32_t u = 0; u < buffer->n && !read; u++) {

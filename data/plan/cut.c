@@ -299,8 +299,7 @@ GArray *plan_rounded_splits(const Plan *plan, const Graph *graph, const BatchFor
     uint32_t n_groups;
     DeviceGroup *group = program_groups(plan->program, plan->n_devices, &n_groups);
     GArray *splits = plan_needed_splits(plan, graph, batch);
-    for (uint32_t i = 0; i < splits->len; i++) {
-        Split *split = &g_array_index(splits, Split, i);
+    array_each (Split, split, splits) {
         const DeviceGroup *of = &group[split->group];
         const Split *known = plan_find_split(plan, split);
         if (known)

@@ -140,8 +140,7 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
     if (program->n_groups == 0)
         return NULL;
     json_t *groups = json_array();
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *group = &program->group[g];
+    items_each (const DeviceGroup, group, program->group, program->n_groups) {
         json_t *replicas = json_array();
         for (uint32_t r = 0; r < group->n_replicas; r++) {
             json_t *devices = json_array();
@@ -196,8 +195,7 @@ static json_t *segments_json(const Plan *plan, const Graph *graph)
 static json_t *splits_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
     json_t *array = json_array();
-    for (uint32_t i = 0; i < plan->n_splits; i++) {
-        const Split *split = &plan->split[i];
+    items_each (const Split, split, plan->split, plan->n_splits) {
         const uint32_t n = plan_split_devices(plan, split);
         json_t *object = json_pack(
             "{s: I, s: I, s: o}", "segment", (json_int_t)split->segment, "units",

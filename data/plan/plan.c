@@ -109,8 +109,7 @@ static void each_sharded(const Program *program, const Graph *graph,
                          void (*each)(OpId op, size_t instance, bool made, void *data),
                          void *data)
 {
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(graph, instr->op);

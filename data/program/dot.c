@@ -112,8 +112,7 @@ char *program_dot(const Program *program, const Graph *graph)
         .maker = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
         .edge = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         const uint32_t node = add_node(&dot, instr);
         add_edges(&dot, instr, node);
         take_made(&dot, instr, node);

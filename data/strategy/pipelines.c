@@ -206,8 +206,7 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
                             GError **error)
 {
     bool stages = false, replicas = false, microbatches = false;
-    for (uint32_t k = 0; k < pipelines->n; k++) {
-        const StrategyLayout *l = &pipelines->pipeline[k];
+    items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n) {
         stages |= l->pp > 1;
         for (uint32_t g = 0; g < l->pp; g++)
             replicas |= layout_dp(l, g) * l->cp > 1;

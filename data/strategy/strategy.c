@@ -254,12 +254,10 @@ bool strategy_has_only(const Strategy *strategy, const char *key, const char *ke
                        GError **error)
 {
     g_auto(GStrv) beside = g_strsplit(keys, ", ", -1);
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
+    items_each (const Option, option, strategy_table.row, strategy_table.n)
         if (!option_is_default(option, strategy) &&
             !g_strv_contains((const char *const *)beside, option->key))
             return refuse(error, "%s with %s: expected only %s", key, option->key, keys);
-    }
     return true;
 }
 
@@ -366,8 +364,7 @@ bool strategy_read(const char *file, Strategy *strategy, GError **error)
 char *strategy_write(const Strategy *strategy)
 {
     GString *out = g_string_new("");
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
+    items_each (const Option, option, strategy_table.row, strategy_table.n) {
         if (option_is_default(option, strategy))
             continue;
         g_autofree char *value = option_get(option, strategy);
@@ -381,8 +378,7 @@ char *strategy_write(const Strategy *strategy)
 json_t *strategy_json(const Strategy *strategy)
 {
     json_t *object = json_object();
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
+    items_each (const Option, option, strategy_table.row, strategy_table.n) {
         if (option_is_default(option, strategy))
             continue;
         g_autofree char *text = option_get(option, strategy);

@@ -311,8 +311,7 @@ static void part_end(const ExecExchange *e, Part *part)
 bool cuda_check(ExecBackend *backend, GError **error)
 {
     const Cuda *cuda = as_cuda(backend);
-    for (uint32_t i = 0; i < cuda->n_places; i++) {
-        const Place *place = &cuda->place[i];
+    items_each (const Place, place, cuda->place, cuda->n_places) {
         const char *trouble =
             place->compute.trouble ? place->compute.trouble : place->communicate.trouble;
         if (trouble)

@@ -144,8 +144,7 @@ static json_t *number_or_null(double value)
 static json_t *tries_json(const PortfolioChoice *choice)
 {
     json_t *tries = json_array();
-    for (uint32_t i = 0; i < choice->tries->len; i++) {
-        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+    array_each (const PortfolioTry, t, choice->tries) {
         if (!t->reason && !isfinite(t->iteration_s))
             continue;
         json_array_append_new(

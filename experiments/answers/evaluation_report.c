@@ -93,8 +93,7 @@ static json_t *evaluation_report_stages_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *stages = json_array();
-    for (uint32_t i = 0; i < report->n_stages; i++) {
-        const SimStageReport *stage = &report->stage[i];
+    items_each (const SimStageReport, stage, report->stage, report->n_stages) {
         g_autofree char *first =
             stage->n ? instr_text(&evaluation->plan->program->instr[stage->first],
                                   evaluation->graph)
@@ -222,8 +221,7 @@ static json_t *evaluation_report_links_json(const SimTimeline *timeline)
 {
     const double end_s = sim_timeline_end_s(timeline);
     json_t *links = json_array();
-    for (uint32_t i = 0; i < timeline->n_links; i++) {
-        const SimLinkUse *link = &timeline->link[i];
+    items_each (const SimLinkUse, link, timeline->link, timeline->n_links) {
         const double most = link->bandwidth * end_s;
         json_array_append_new(links,
                               json_pack("{s:s, s:o, s:o, s:o, s:o}", "name", link->name,

@@ -54,8 +54,7 @@ static Stage *find_stages(const Program *program, const Graph *graph)
     g_autofree uint8_t *seen = g_new0(uint8_t, (size_t)program->n_groups * n_layers);
     g_autofree uint8_t *ops =
         g_new0(uint8_t, (size_t)program->n_groups * graph_n_ops(graph));
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(graph, instr->op) : NULL;
         if (!op || op->pass != PASS_FORWARD || instr->microbatch == PROGRAM_WHOLE)
@@ -160,8 +159,7 @@ static char *samples_text(const Evaluation *evaluation, uint32_t g)
     const uint32_t samples =
         graph_batch(evaluation->graph) / plan->program->n_microbatches;
     g_autofree uint32_t *count = g_new0(uint32_t, group->n_replicas);
-    for (uint32_t s = 0; s < plan->n_splits; s++) {
-        const Split *split = &plan->split[s];
+    items_each (const Split, split, plan->split, plan->n_splits) {
         if (split->group != g || split->kind != SPLIT_BATCH || split->units != samples)
             continue;
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)

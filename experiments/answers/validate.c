@@ -1,6 +1,7 @@
 /* Predicted beside measured times of plans, as an answer and as a figure. */
 #include "experiments/answers/validate.h"
 
+#include "data/base/each.h"
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "experiments/figures/figure.h"
@@ -8,8 +9,7 @@
 static json_t *validate_rows_json(const Validation *v)
 {
     json_t *rows = json_array();
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
+    array_each (const ValidationRow, row, v->row)
         json_array_append_new(
             rows,
             json_pack("{s:s, s:s, s:f, s:f, s:o, s:i, s:o, s:o, s:o, s:o}", "plan",
@@ -22,7 +22,6 @@ static json_t *validate_rows_json(const Validation *v)
                       "predicted_bytes", json_number(row->predicted_bytes),
                       "measured_bytes", json_number(row->measured_bytes), "memory_error",
                       json_number(row->predicted_bytes / row->measured_bytes - 1)));
-    }
     return rows;
 }
 
@@ -30,14 +29,12 @@ json_t *validate_json(const Validation *v)
 {
     const Agreement *a = &v->agreement;
     json_t *groups = json_array();
-    for (uint32_t g = 0; g < v->group->len; g++) {
-        const ValidationGroup *group = &g_array_index(v->group, ValidationGroup, g);
+    array_each (const ValidationGroup, group, v->group)
         json_array_append_new(
             groups, json_pack("{s:s, s:i, s:s, s:s, s:o, s:o}", "group", group->name,
                               "plans", (int)group->n, "chosen", group->chosen, "fastest",
                               group->fastest, "regret", json_number(group->regret),
                               "spearman", json_number(group->spearman)));
-    }
     return json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
                      "s:o, s:o, s:s}",
                      "left_out", json_texts(v->left), "plans", (int)a->n, "mape",
@@ -54,10 +51,8 @@ json_t *validate_json(const Validation *v)
 bool validate_draw(const Validation *v, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# measured_s\tpredicted_s\tlow_s\thigh_s\n");
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = &g_array_index(v->row, ValidationRow, i);
+    array_each (const ValidationRow, row, v->row)
         g_string_append_printf(text, "%.9g\t%.9g\t%.9g\t%.9g\n", row->measured_s,
                                row->predicted_s, row->low_s, row->high_s);
-    }
     return figure_draw_text("hap-fig18", text->str, folder, error);
 }

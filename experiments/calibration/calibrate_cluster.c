@@ -50,8 +50,7 @@ static void put_collective(Cluster *cluster, const CalibrationFit *fit)
 
 static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *source)
 {
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        Machine *machine = &cluster->machine[i];
+    items_each (Machine, machine, cluster->machine, cluster->n_machines) {
         if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
             continue;
         machine->inner = link_of(&fit->line);
@@ -177,8 +176,7 @@ bool calibrate_put_fits(Work *work, GError **error)
     Cluster *cluster = work->cluster;
     bool fitted[COLLECTIVES_PRICED] = {false}, any = false;
     set_text(&cluster->name, work->options->name);
-    for (uint32_t i = 0; i < work->fits->len; i++) {
-        const CalibrationFit *fit = &g_array_index(work->fits, CalibrationFit, i);
+    array_each (const CalibrationFit, fit, work->fits) {
         if (fit->device) {
             DeviceType *type = find_type(work, fit->device);
             put_op(type, fit);

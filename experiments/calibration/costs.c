@@ -31,8 +31,7 @@ static const DeviceSheet *sheet_for(const Sheets *sheets, const DeviceType *type
     const DeviceSheet *nearest = NULL;
     double least = INFINITY;
     *own = false;
-    for (uint32_t i = 0; i < sheets->n_devices; i++) {
-        const DeviceSheet *sheet = &sheets->device[i];
+    items_each (const DeviceSheet, sheet, sheets->device, sheets->n_devices) {
         if (g_ascii_strcasecmp(sheet->name, type->name) == 0) {
             *own = true;
             return sheet;

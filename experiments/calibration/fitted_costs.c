@@ -26,8 +26,7 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
 
 static void add_cost(GArray *list, Cost cost, const char *key)
 {
-    for (uint32_t i = 0; i < list->len; i++) {
-        FittedCost *known = &g_array_index(list, FittedCost, i);
+    array_each (FittedCost, known, list) {
         if (known->cost == cost && strcmp(known->key, key) == 0) {
             known->n_trials++;
             return;

@@ -113,8 +113,7 @@ static const char *too_fast(const Work *work, const Measurement *m,
         sent *= curve_wire(m->collective, (CurvePlace){NULL, m->ranks, hosts}, 0, 0);
     else
         sent *= inside ? (m->ranks - 1.0) / m->ranks : (hosts - 1.0) / hosts;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         if (inside && isfinite(machine->inner.bandwidth))
             limit =
                 fmax(limit, INNER_PEAK * fmax(machine->inner.bandwidth,

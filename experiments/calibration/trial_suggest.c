@@ -37,12 +37,10 @@ static void add_candidate(GArray *list, const Trial *like, const char *options)
 
 static bool is_known(const GArray *list, const Trial *trial, const char *options)
 {
-    for (uint32_t i = 0; i < list->len; i++) {
-        const Trial *other = &g_array_index(list, Trial, i);
+    array_each (const Trial, other, list)
         if (strcmp(other->contest, trial->contest) == 0 &&
             strcmp(other->options, options) == 0)
             return true;
-    }
     return false;
 }
 
@@ -67,8 +65,7 @@ static GArray *list_candidates(const GArray *list)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     GArray *candidates = g_array_new(false, true, sizeof(Candidate));
     g_array_set_clear_func(candidates, (GDestroyNotify)clear_candidate);
-    for (uint32_t i = 0; i < list->len; i++) {
-        const Trial *trial = &g_array_index(list, Trial, i);
+    array_each (const Trial, trial, list) {
         if (!trial_is_measured(trial) && !trial->failed)
             add_candidate(candidates, trial, trial->options);
         else if (trial_is_measured(trial) && strcmp(trial->planner, "manual") == 0 &&
@@ -125,8 +122,7 @@ static Candidate *best_of(GArray *candidates, const gsl_matrix *covariance,
     g_autoptr(gsl_vector) spread = gsl_vector_alloc(covariance->size1);
     Candidate *best = NULL;
     *nats = 0;
-    for (uint32_t i = 0; i < candidates->len; i++) {
-        Candidate *candidate = &g_array_index(candidates, Candidate, i);
+    array_each (Candidate, candidate, candidates) {
         const double now =
             candidate->slope ? information(covariance, expected, candidate->slope, spread)
                              : 0;

@@ -160,8 +160,7 @@ static bool read_failures(const char *file, GArray *times, GArray *machines,
                  !csv_each(csv, take_failure, failures, error)))
         return false;
     g_array_sort(failures, by_time);
-    for (uint32_t i = 0; i < failures->len; i++) {
-        const Failure *failure = &g_array_index(failures, Failure, i);
+    array_each (const Failure, failure, failures) {
         g_array_append_val(times, failure->time_s);
         g_array_append_val(machines, failure->machines);
     }

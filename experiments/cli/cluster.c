@@ -217,10 +217,8 @@ static char *name_of(const How *how)
 static json_t *slurm_types(const SlurmFile *slurm, const Sheets *sheets)
 {
     json_t *types = json_object();
-    for (guint i = 0; i < slurm->node->len; i++) {
-        const SlurmNode *node = slurm->node->pdata[i];
-        for (guint k = 0; k < node->gpus->len; k++) {
-            const SlurmGpus *gpus = &g_array_index(node->gpus, SlurmGpus, k);
+    pointers_each (const SlurmNode, node, slurm->node) {
+        array_each (const SlurmGpus, gpus, node->gpus) {
             const DeviceSheet *sheet = slurm_sheet(node, gpus, sheets);
             const char *name = sheet ? sheet->name : *gpus->type ? gpus->type : "gpu";
             const json_int_t before = json_integer_value(json_object_get(types, name));

@@ -41,8 +41,7 @@ static char *machine_counts(const Cluster *cluster)
 static json_t *entry_json(const char *name, const Cluster *cluster)
 {
     json_t *machines = json_array();
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         const DeviceType *type = &cluster->type[machine->type];
         g_autofree char *types = machine_types(cluster, machine);
         json_array_append_new(machines, json_pack("{s:s, s:s, s:i, s:o, s:I}", "name",

@@ -47,13 +47,11 @@ static json_t *run_json(const char *kind, const char *cluster, double bytes,
                         const SimCollectiveRun *run, uint64_t seed)
 {
     json_t *links = json_array(), *ends = json_array();
-    for (uint32_t i = 0; i < run->n_links; i++) {
-        const SimLinkReport *link = &run->link[i];
+    items_each (const SimLinkReport, link, run->link, run->n_links)
         json_array_append_new(
             links, json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", link->name, "bandwidth",
                              link->bandwidth, "bytes", link->bytes, "busy_s",
                              link->busy_s, "utilization", utilization(run, link)));
-    }
     for (uint32_t r = 0; r < run->n_ranks; r++)
         json_array_append_new(ends, json_pack("{s:f, s:f}", "arrival_s",
                                               run->arrival_s[r], "end_s", run->end_s[r]));

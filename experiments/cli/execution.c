@@ -117,8 +117,7 @@ static void note_dangling(const char *file, const GPtrArray *traces,
 {
     uint64_t n = 0, ranks = 0;
     const Trace *first = NULL;
-    for (guint r = 0; r < traces->len; r++) {
-        const Trace *trace = traces->pdata[r];
+    pointers_each (const Trace, trace, traces) {
         n += trace->n_dangling;
         ranks += trace->n_dangling > 0;
         first = !first && trace->n_dangling > 0 ? trace : first;

@@ -22,8 +22,7 @@ static bool write_files(const GArray *files, const Own *own, GError **error)
         fputs(g_array_index(files, ExportFile, 0).text, stdout);
         return true;
     }
-    for (uint32_t i = 0; i < files->len; i++) {
-        const ExportFile *file = &g_array_index(files, ExportFile, i);
+    array_each (const ExportFile, file, files) {
         g_autofree char *name = g_strconcat(own->output, file->suffix, NULL);
         if (!output_check(name, error) || !output_write(name, file->text, -1, error))
             return false;
@@ -34,8 +33,7 @@ static bool write_files(const GArray *files, const Own *own, GError **error)
 static json_t *export_files_json(const GArray *files, const Own *own)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < files->len; i++) {
-        const ExportFile *file = &g_array_index(files, ExportFile, i);
+    array_each (const ExportFile, file, files) {
         g_autofree char *name =
             g_strconcat(own->output ? own->output : "", file->suffix, NULL);
         json_array_append_new(list,

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/plan/fidelity.h"
 #include "data/store/store.h"
@@ -107,17 +106,25 @@ bool cmd_figure(int argc, char **argv, GError **error)
     if (!command_parse(entries, &argc, argv, &options, error))
         return false;
     const char *folder = own.folder ? own.folder : "out";
+    g_autofree char *more = figure_path("", folder, 1);
+    if (!more && strcmp(argv[1], "all") == 0)
+        return refuse(error, "--output: expected a folder for all figures, got %s",
+                      folder);
     char *one[] = {argv[1], NULL};
     g_auto(GStrv) names = strcmp(argv[1], "all") == 0 ? figure_list() : g_strdupv(one);
     json_t *files = json_array();
-    bool good = figure_folder(folder, g_strv_length(names), error);
+    bool good = true;
     for (char **name = names; good && *name; name++) {
         good = draw(*name, argc > 2 ? argv[2] : NULL, &own, &options, error);
-        g_autoptr(GPtrArray) path = figure_paths(*name, folder);
-        json_auto_t *paths = json_texts(path);
-        json_array_extend(files, paths);
-        for (guint i = 0; good && !options.json && !options.quiet && i < path->len; i++)
-            printf("%s%c", (char *)path->pdata[i], i + 1 < path->len ? ' ' : '\n');
+        char *path;
+        for (int i = 0; (path = figure_path(*name, folder, i)); i++) {
+            json_array_append_new(files, json_string(path));
+            if (good && !options.json && !options.quiet)
+                printf("%s%s", i ? " " : "", path);
+            g_free(path);
+        }
+        if (good && !options.json && !options.quiet)
+            printf("\n");
     }
     json_t *object = json_pack("{s:o}", "files", files);
     if (good && options.json)

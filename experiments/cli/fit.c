@@ -40,8 +40,7 @@ static char *fit_value_text(double value, const char *unit)
 static json_t *fit_costs_json(const TrialCluster *fitted)
 {
     json_t *list = json_array();
-    for (uint32_t p = 0; p < fitted->fit.costs.n; p++) {
-        const FittedCost *cost = &fitted->fit.costs.cost[p];
+    items_each (const FittedCost, cost, fitted->fit.costs.cost, fitted->fit.costs.n) {
         const CostInfo *info = cost_info(cost->cost);
         const double log[] = {cost->log, cost->low, cost->high};
         double value[3];

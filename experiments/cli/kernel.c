@@ -174,8 +174,7 @@ static bool kernel_read_range(const char *name, const char *text,
 static bool kernel_read_extents(const KernelOptions *own, KernelQuestion *q,
                                 GError **error)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(WORD); i++) {
-        const KernelWord *word = &WORD[i];
+    items_each (const KernelWord, word, WORD, G_N_ELEMENTS(WORD)) {
         const KernelExtent *extent = kernel_extent_find(q->kernel.kind, word->at);
         const char *text = kernel_text(own, word->at);
         if (word->at == offsetof(KernelOptions, format) || (!text && !extent))

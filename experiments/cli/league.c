@@ -24,12 +24,10 @@ static json_t *known(double value)
 static json_t *refusals_json(const GArray *refusals)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < refusals->len; i++) {
-        const LeagueRefusal *refusal = &g_array_index(refusals, LeagueRefusal, i);
+    array_each (const LeagueRefusal, refusal, refusals)
         json_array_append_new(list,
                               json_pack("{s:i, s:s}", "results", (int)refusal->results,
                                         "reason", refusal->reason));
-    }
     return list;
 }
 

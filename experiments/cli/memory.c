@@ -315,10 +315,8 @@ static json_t *memory_measured_json(const Evaluation *evaluation, const char *fi
         if (g_array_index(peaks, SnapshotPeak, d).allocated_bytes > most->allocated_bytes)
             most = &g_array_index(peaks, SnapshotPeak, d);
     uint64_t predicted = 0;
-    for (guint k = 0; k < rows->len; k++) {
-        const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+    array_each (const SimMemoryRow, row, rows)
         predicted = MAX(predicted, row->total_bytes - row->bytes[MEMORY_RUNTIME]);
-    }
     return json_pack(
         "{s:i, s:i, s:I, s:I, s:I, s:o}", "device", (int)most->device, "event",
         (int)most->event, "allocated", (json_int_t)most->allocated_bytes, "reserved",

@@ -1,7 +1,6 @@
 /* kilter plot: a chart of stored results. */
 #include <math.h>
 
-#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/store/store.h"
@@ -136,10 +135,15 @@ static bool plot_draw(const char *database, Own *own, const CommandOptions *opti
     g_autofree char *data = plot_data(frame, pivot, own, KINDS[kind]);
     if (!figure_draw_text("plot", data, target, error))
         return false;
-    g_autoptr(GPtrArray) files = figure_paths("plot", target);
+    json_t *files = json_array();
+    char *path;
+    for (int i = 0; (path = figure_path("plot", target, i)); i++) {
+        json_array_append_new(files, json_string(path));
+        g_free(path);
+    }
     command_report(options,
-                   json_pack("{s:o, s:s, s:i, s:i}", "files", json_texts(files), "kind",
-                             KINDS[kind], "places", (int)pivot->row->len, "series",
+                   json_pack("{s:o, s:s, s:i, s:i}", "files", files, "kind", KINDS[kind],
+                             "places", (int)pivot->row->len, "series",
                              (int)pivot->column->len - 1),
                    "[*files/ :{.}]\n", NULL);
     return true;

@@ -26,8 +26,7 @@ typedef struct {
 static GArray *profile_kernel_rates(const GArray *measurements)
 {
     KernelRate of[OP_KINDS] = {0};
-    for (uint32_t i = 0; i < measurements->len; i++) {
-        const Measurement *m = &g_array_index(measurements, Measurement, i);
+    array_each (const Measurement, m, measurements) {
         if (m->op == OP_KINDS ||
             m->share <= 0) /* no rate: collectives, ranks without work */
             continue;
@@ -49,15 +48,13 @@ static GArray *profile_kernel_rates(const GArray *measurements)
 static json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
 {
     json_t *kernels = json_array();
-    for (uint32_t i = 0; i < rates->len; i++) {
-        const KernelRate *r = &g_array_index(rates, KernelRate, i);
+    array_each (const KernelRate, r, rates)
         json_array_append_new(
             kernels,
             json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "kind", op_kind_name(r->kind),
                       "shapes", (int)r->shapes, "flops_per_s", r->rate, "of_limit",
                       r->rate / limits->rate, "bytes_per_s", r->bandwidth, "of_bandwidth",
                       r->bandwidth / limits->bandwidth));
-    }
     return json_pack("{s:{s:f, s:f, s:i, s:i}, s:o}", "limits", "flops_per_s",
                      limits->rate, "bytes_per_s", limits->bandwidth, "extent",
                      (int)limits->extent, "elements", (int)limits->elements, "kernels",

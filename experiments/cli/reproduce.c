@@ -12,7 +12,6 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
-#include "experiments/figures/figure.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/scorecard/record.h"
 #include "experiments/scorecard/starts.h"
@@ -93,14 +92,12 @@ static json_t *reasons_json(const TrialSet *set, const Score *score)
 static json_t *scorecard_costs_json(const FittedCosts *costs)
 {
     json_t *list = json_array();
-    for (uint32_t p = 0; p < costs->n; p++) {
-        const FittedCost *cost = &costs->cost[p];
+    items_each (const FittedCost, cost, costs->cost, costs->n)
         json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:i}", "cost",
                                               cost_info(cost->cost)->name, "of",
                                               cost->key, "factor", exp(cost->log), "low",
                                               exp(cost->low), "high", exp(cost->high),
                                               "trials", (int)cost->n_trials));
-    }
     return list;
 }
 
@@ -306,8 +303,7 @@ static void print_claims(const Claims *claims)
         width = MIN(width, MAX(LEAST, room - MIN(room, OTHERS + where)));
     g_string_append_printf(out, "%-*s  %16s  %6s  %-13s  %s\n", (int)width, "claim",
                            "paper", "ours", "verdict", "where");
-    for (uint32_t i = 0; i < claims->n; i++) {
-        const Claim *claim = &claims->claim[i];
+    items_each (const Claim, claim, claims->claim, claims->n) {
         g_autofree char *ours = claims_value_text(claim, claim->ours);
         g_autofree char *value = claims_value_text(claim, claim->value);
         g_autofree char *tolerance = claims_value_text(claim, claim->allowed);
@@ -351,8 +347,7 @@ static json_t *columns_json(const Claims *claims, const Claim *claim)
 static json_t *claims_json(const Claims *claims)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < claims->n; i++) {
-        const Claim *claim = &claims->claim[i];
+    items_each (const Claim, claim, claims->claim, claims->n)
         json_array_append_new(
             list,
             json_pack(
@@ -363,7 +358,6 @@ static json_t *claims_json(const Claims *claims)
                 json_number(claim->ours), "verdict", claims_verdict(claim), "holds",
                 claim->holds, "by_ratio", claim->by_ratio, "note", claim->note, "reason",
                 claim->reason, "columns", columns_json(claims, claim)));
-    }
     return list;
 }
 
@@ -374,14 +368,13 @@ static void reproduce_report(const Experiment *experiment,
                              const CommandOptions *options, json_t *list)
 {
     const SweepProgress *p = &reproduction->progress;
-    const GPtrArray *picture = reproduction->pictures;
     ClaimsCount count = {0};
     claims_count(reproduction->claims, &count);
     json_array_append_new(
         list,
-        json_pack("{s:s, s:s, s:o, s:i, s:i, s:i, s:o}", "experiment",
+        json_pack("{s:s, s:s, s:[s, s], s:i, s:i, s:i, s:o}", "experiment",
                   experiment_name(experiment), "database", reproduction->database,
-                  "figure", json_texts(reproduction->pictures), "configurations",
+                  "figure", reproduction->png, reproduction->svg, "configurations",
                   (int)p->total, "held", (int)count.held, "held_by_ratio",
                   (int)count.by_ratio, "claims", claims_json(reproduction->claims)));
     if (options->json || options->quiet)
@@ -391,13 +384,9 @@ static void reproduce_report(const Experiment *experiment,
     print_claims(reproduction->claims);
     g_autofree char *held = claims_count_text(&count);
     screen_print(stdout,
-                 "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s%s%s\n",
-                 held, p->total, p->done, reproduction->database,
-                 (char *)picture->pdata[0], picture->len > 1 ? " and " : "",
-                 picture->len > 1 ? (char *)picture->pdata[1] : "");
-    if (reproduction->claims->n_columns > 0)
-        screen_print(stdout, "a cause's column alone: kilter sweep %s@COLUMN\n",
-                     experiment_name(experiment));
+                 "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n",
+                 held, p->total, p->done, reproduction->database, reproduction->png,
+                 reproduction->svg);
 }
 
 /* The experiment's changes by the command line. */
@@ -412,9 +401,6 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
                           const CommandOptions *options, json_t *list, GError **error)
 {
     ClaimsCount count = {0};
-    const char *output = own->folder ? own->folder : "out";
-    if (!figure_folder(output, experiments->len, error))
-        return false;
     g_autofree char *known = NULL; /* a paper's figures ask many of the same questions */
     for (guint i = 0; i < experiments->len; i++) {
         const char *name = experiment_name(experiments->pdata[i]);
@@ -424,7 +410,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
         Terminal *terminal = terminal_begin(options->quiet || options->json);
         ReproduceOptions reproduce_options = {
             .database = own->database,
-            .output = output,
+            .folder = own->folder ? own->folder : "out",
             .known = own->database ? NULL : known,
             .command = line,
             .revision = command_revision(),

@@ -30,13 +30,11 @@ static bool solve_file(const char *file, const CommandOptions *options, GError *
     if (!cases)
         return false;
     json_t *list = json_array();
-    for (guint i = 0; i < cases->len; i++) {
-        const SfbCase *sfb = cases->pdata[i];
+    pointers_each (const SfbCase, sfb, cases)
         json_array_append_new(list, json_pack("{s:I, s:o, s:o}", "case",
                                               (json_int_t)sfb->number, "paper",
                                               solution_json(sfb, SFB_PAPER), "ring",
                                               solution_json(sfb, SFB_RING)));
-    }
     command_report(options, list, ANSWER_SFB_CASES, NULL);
     return true;
 }

@@ -350,8 +350,7 @@ static json_t *layer_stages(const Explain *e)
     const Program *program = e->plan->program;
     json_t *stages = json_array();
     for (uint32_t g = 0; g < program->n_groups; g++)
-        for (uint32_t i = 0; i < program->n; i++) {
-            const Instr *instr = &program->instr[i];
+        items_each (const Instr, instr, program->instr, program->n) {
             const Op *op =
                 instr->kind == INSTR_COMPUTE ? graph_get_op(e->graph, instr->op) : NULL;
             if (!op || instr->group != g || op->layer != e->shown ||
@@ -423,12 +422,10 @@ static json_t *describe_layers(Explain *e)
 static double *span_seconds(const Program *program, const SimTimeline *timeline)
 {
     double *seconds = g_new0(double, program->n);
-    for (uint32_t i = 0; i < timeline->n_spans; i++) {
-        const SimSpan *span = &timeline->span[i];
+    items_each (const SimSpan, span, timeline->span, timeline->n_spans)
         if (span->lane == SIM_TEAM)
             seconds[span->instr] =
                 fmax(seconds[span->instr], span->end_s - span->start_s);
-    }
     return seconds;
 }
 

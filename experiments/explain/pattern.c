@@ -147,8 +147,7 @@ PatternForms *pattern_forms_new(const Program *program, const Graph *graph)
     forms->used = g_new0(uint32_t, n);
     forms->held = g_new0(uint32_t, n);
     forms->divided = g_new0(bool, n);
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind == INSTR_COMPUTE) {
             note_compute(forms, instr);
             continue;

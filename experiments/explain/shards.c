@@ -72,8 +72,7 @@ json_t *explain_shards(const Plan *plan, const Graph *graph)
     const uint32_t n_tensors = graph_n_tensors(graph);
     g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
     g_autofree bool *seen = g_new(bool, n_tensors);
-    for (uint32_t i = 0; i < plan->n_splits; i++) {
-        const Split *split = &plan->split[i];
+    items_each (const Split, split, plan->split, plan->n_splits) {
         memset(seen, 0, n_tensors * sizeof *seen);
         const Cut cut = {plan, graph, segment, split, seen};
         const char *first;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/path.h"
@@ -85,8 +86,7 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
     Judge *judge = data;
     if (n_columns < 4 || !value[0])
         return;
-    for (uint32_t i = 0; i < judge->claims->n; i++) {
-        Claim *claim = &judge->claims->claim[i];
+    items_each (Claim, claim, judge->claims->claim, judge->claims->n) {
         if (claim->note || strcmp(claim->claim, value[0]) != 0)
             continue;
         if (value[1] && !(number_is(value[1], &claim->ours) && isfinite(claim->ours)))
@@ -221,8 +221,9 @@ void claims_free(Claims *claims)
         return;
     free_items(claims->column, claims->n_columns);
     g_free(claims->column);
-    for (uint32_t i = 0; i < claims->n; i++)
+    for (uint32_t i = 0; i < claims->n; i++) {
         free_each(claims->claim[i].column, claims->claim[i].claim, claims->claim[i].text,
                   claims->claim[i].where, claims->claim[i].note, claims->claim[i].reason);
+    }
     free_each(claims->claim, claims);
 }

@@ -244,23 +244,13 @@ static int format_of(const char *target)
     return -1;
 }
 
-GPtrArray *figure_paths(const char *name, const char *target)
+char *figure_path(const char *name, const char *target, int which)
 {
-    GPtrArray *path = g_ptr_array_new_with_free_func(g_free);
     if (format_of(target) >= 0)
-        g_ptr_array_add(path, g_strdup(target));
-    for (int i = 0; i < USUAL_FORMATS && format_of(target) < 0; i++)
-        g_ptr_array_add(path, g_strconcat(target, "/", name, FORMAT[i].suffix, NULL));
-    return path;
-}
-
-const char *figure_folder(const char *target, guint n_figures, GError **error)
-{
-    if (format_of(target) < 0 || n_figures == 1)
-        return format_of(target) < 0 ? target : "out";
-    refuse(error, "--output: expected a folder for %u figures, got %s", n_figures,
-           target);
-    return NULL;
+        return which == 0 ? g_strdup(target) : NULL;
+    return which < USUAL_FORMATS
+               ? g_strconcat(target, "/", name, FORMAT[which].suffix, NULL)
+               : NULL;
 }
 
 /* Stores the picture; `stamp` is NULL for a picture that is not of stored results. */
@@ -295,13 +285,11 @@ static bool draw_in(const char *name, const Drawing *drawing, const char *scratc
     for (int i = 0; good && i < n; i++)
         good = draw_as(name, scratch, FORMAT[only >= 0 ? only : i].terminal,
                        drawing->bare, &picture[i], error);
-    g_autoptr(GPtrArray) output = figure_paths(name, target);
-    g_autofree char *folder =
-        only < 0 ? g_strdup(target) : g_path_get_dirname(target);
-    if (good && g_mkdir_with_parents(folder, 0777) != 0)
-        good = refuse(error, "cannot make the folder %s: %s", folder, g_strerror(errno));
+    if (good && only < 0 && g_mkdir_with_parents(target, 0777) != 0)
+        good = refuse(error, "cannot make the folder %s: %s", target, g_strerror(errno));
     for (int i = 0; i < n; i++) {
-        good = good && keep(output->pdata[i], &picture[i], drawing->stamp, error);
+        g_autofree char *output = figure_path(name, target, i);
+        good = good && keep(output, &picture[i], drawing->stamp, error);
         g_free(picture[i].bytes);
     }
     g_unlink(data);

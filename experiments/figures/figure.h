@@ -23,17 +23,15 @@ typedef struct Store Store; /* data/store/store.h */
 
 /* Draws `name` and the claims about it (NULL: none), without the strip below if `bare`, from
  * the store into folder/NAME.png and folder/NAME.svg, or into the file that `folder` names
- * (figure_paths); they appear whole or not at all. Each file says inside from which command,
- * commit and configurations it is. KILTER_ERROR_INPUT on an unknown figure or a folder that cannot
- * be written, KILTER_ERROR_FAILED if the store holds nothing to draw or gnuplot fails. */
+ * (figure_path); they appear whole or not at all. Each file says inside from which command,
+ * commit and configurations it is (figure.c). KILTER_ERROR_INPUT on an
+ * unknown figure or a folder that cannot be written, KILTER_ERROR_FAILED if the store holds
+ * nothing to draw or gnuplot is missing or fails. */
 bool figure_draw(const char *name, Store *store, const Claims *claims, bool bare,
                  const char *folder, GError **error);
-/* Its files in a folder, or the file itself if `target` ends with .png, .svg or .pdf. Free with
- * g_ptr_array_unref. */
-GPtrArray *figure_paths(const char *name, const char *target);
-/* The folder of databases: the target, or "out" beside a file, which is refused for several
- * figures. */
-const char *figure_folder(const char *target, guint n_figures, GError **error);
+/* Its file number `which`, from 0, in a folder, or the file itself if `target` ends with .png, .svg
+ * or .pdf; NULL: there are no more. Caller frees. */
+char *figure_path(const char *name, const char *target, int which);
 /* Draws the figure from the text of its data file. */
 bool figure_draw_text(const char *name, const char *text, const char *folder,
                       GError **error);

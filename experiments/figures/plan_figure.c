@@ -123,8 +123,7 @@ static void add_layers(const Picture *p)
             if (!group_has(&group[g], p->row[r]))
                 continue;
             g_autofree LayerForm *form = g_new0(LayerForm, graph_n_layers(p->graph));
-            for (uint32_t i = 0; i < program->n; i++) {
-                const Instr *instr = &program->instr[i];
+            items_each (const Instr, instr, program->instr, program->n) {
                 if (instr->kind != INSTR_COMPUTE || instr->group != g)
                     continue;
                 const Op *op = graph_get_op(p->graph, instr->op);
@@ -181,8 +180,7 @@ static void add_spans(const Picture *p)
     const double gap_s = sim_timeline_end_s(t) / HALF_PIXELS;
     g_autofree SpanBox *open = g_new0(SpanBox, p->n_rows * n_streams * CATEGORIES);
     g_string_append(p->text, "# row\tstream\tstart\tend\tcategory\n");
-    for (uint32_t i = 0; i < t->n_spans; i++) {
-        const SimSpan *span = &t->span[i];
+    items_each (const SimSpan, span, t->span, t->n_spans) {
         if (span->start_s == span->end_s)
             continue;
         const uint32_t stream = span->launch ? t->n_streams : span->stream,

@@ -35,6 +35,14 @@ char *figure_file(const char *name, const char *suffix, GError **error)
     return NULL;
 }
 
+static bool append_file(GString *text, const char *path, GError **error)
+{
+    g_autofree char *part = text_read(path, error);
+    if (part)
+        g_string_append(text, part);
+    return part != NULL;
+}
+
 /* Lines `.read FILE` stand for the text of plots/FILE, which queries share. */
 static char *with_parts(const char *path, const char *query, GError **error)
 {
@@ -48,14 +56,14 @@ static char *with_parts(const char *path, const char *query, GError **error)
         }
         const char *name = *line + strlen(READ);
         g_autofree char *relative = g_strdup_printf("plots/%s", name);
-        g_autofree char *file = strstr(name, "..") ? NULL : path_find(relative);
-        g_autofree char *part = file ? text_read(file, error) : NULL;
-        if (!file)
+        g_autofree char *part = strstr(name, "..") ? NULL : path_find(relative);
+        if (!part) {
             refuse(error, "%s:%u: expected a file of plots/, got '%s'", path,
                    (uint32_t)(line - lines) + 1, name);
-        if (!part)
             return NULL;
-        g_string_append(text, part);
+        }
+        if (!append_file(text, part, error))
+            return NULL;
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }

@@ -20,37 +20,39 @@ static bool is_one_paper(const char *asked, const GPtrArray *names, GError **err
            refuse(error, "'%s' may be any of %s", asked, list->str);
 }
 
-/* Names that may be meant are those of experiments and of papers. */
-static bool refuse_unknown(const char *what, char **known, GError **error)
-{
-    g_autoptr(GStrvBuilder) all = g_strv_builder_new();
-    for (char **name = known; *name; name++) {
-        g_autofree char *of = g_strndup(*name, strcspn(*name, "-"));
-        if (name == known || !g_str_has_prefix(name[-1], of))
-            g_strv_builder_add(all, of);
-        g_strv_builder_add(all, *name);
-    }
-    g_auto(GStrv) names = g_strv_builder_end(all);
-    g_autofree char *expected = names_expected(what, (const char *const *)names);
-    return refuse(error, "no experiment or paper is named '%s'; %s", what, expected);
-}
-
 char **reproduce_names(const char *asked, GError **error)
 {
     g_auto(GStrv) known = path_list("experiments", ".yaml");
     g_autofree char *what = g_ascii_strdown(asked, -1);
     g_autofree char *paper = g_strdup_printf("%s-", what),
                     *figure = g_strdup_printf("-%s", what);
-    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
     for (char **name = known; *name; name++)
         if (strcmp(what, "all") == 0 || strcmp(what, *name) == 0 ||
             g_str_has_prefix(*name, paper) || g_str_has_suffix(*name, figure))
             g_ptr_array_add(names, g_strdup(*name));
-    if (!is_one_paper(what, names, error) ||
-        (names->len == 0 && !refuse_unknown(what, known, error)))
+    if (!is_one_paper(what, names, error)) {
+        g_ptr_array_free(names, TRUE);
         return NULL;
+    }
+    g_ptr_array_set_free_func(names, NULL);
+    if (names->len == 0) {
+        g_autoptr(GStrvBuilder) all = g_strv_builder_new();
+        for (char **name = known; *name; name++) {
+            g_autofree char *of = g_strndup(*name, strcspn(*name, "-"));
+            if (name == known || !g_str_has_prefix(name[-1], of))
+                g_strv_builder_add(all, of);
+            g_strv_builder_add(all, *name);
+        }
+        g_auto(GStrv) names_known = g_strv_builder_end(all);
+        g_autofree char *expected =
+            names_expected(what, (const char *const *)names_known);
+        refuse(error, "no experiment or paper is named '%s'; %s", what, expected);
+        g_ptr_array_free(names, TRUE);
+        return NULL;
+    }
     g_ptr_array_add(names, NULL);
-    return (char **)g_ptr_array_steal(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
 }
 
 /* --- the whole --- */
@@ -100,7 +102,7 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
         return false;
     reproduction->claims = claims_judge(name, store, error);
     if (!reproduction->claims ||
-        !figure_draw(name, store, reproduction->claims, false, options->output, error))
+        !figure_draw(name, store, reproduction->claims, false, options->folder, error))
         return false;
     for (uint32_t i = 0; i < experiment_n_columns(experiment); i++)
         if (!add_column(experiment, i, options, store, reproduction, error))
@@ -122,11 +124,12 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
                    Reproduction *reproduction, GError **error)
 {
     const char *name = experiment_name(experiment);
-    const char *folder = figure_folder(options->output, 1, error);
+    const char *folder = options->folder;
     *reproduction = (Reproduction){
         .database = options->database ? g_strdup(options->database)
                                       : g_strdup_printf("%s/%s.db", folder, name),
-        .pictures = figure_paths(name, options->output),
+        .png = g_strdup_printf("%s/%s.png", folder, name),
+        .svg = g_strdup_printf("%s/%s.svg", folder, name),
     };
     if (prepare(name, folder, error) &&
         sweep_and_judge(experiment, options, reproduction, error))
@@ -138,6 +141,6 @@ bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options
 }
 
 CLEAR_DEFINE(reproduction_clear, Reproduction, reproduction,
-             let_go(reproduction->database, g_free),
-             let_go(reproduction->pictures, g_ptr_array_unref),
+             let_go(reproduction->database, g_free), let_go(reproduction->png, g_free),
+             let_go(reproduction->svg, g_free),
              let_go(reproduction->claims, claims_free));

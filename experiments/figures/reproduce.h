@@ -12,8 +12,8 @@
 char **reproduce_names(const char *asked, GError **error);
 
 typedef struct {
-    const char *database; /* NULL: NAME.db in figure_folder(output) */
-    const char *output;   /* a folder, or the picture's file (figure_paths) */
+    const char *database; /* NULL: folder/NAME.db */
+    const char *folder;
     const char
         *known; /* another database, whose answers are taken over first; NULL: none */
     const char *command, *revision; /* the command line and the commit, for the store */
@@ -24,7 +24,7 @@ typedef struct {
 
 typedef struct {
     char *database;
-    GPtrArray *pictures; /* their files */
+    char *png, *svg;
     Claims *claims;
     SweepProgress progress; /* also set on failure */
 } Reproduction;

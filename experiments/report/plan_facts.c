@@ -152,8 +152,7 @@ static void add_fullest(json_t *answer)
     if (!fullest)
         return;
     json_t *parts = json_array();
-    for (uint32_t i = 0; i < MEMORY_CATEGORIES; i++) {
-        const struct PlanLayer *layer = &plan_layers[i];
+    items_each (const struct PlanLayer, layer, plan_layers, MEMORY_CATEGORIES) {
         json_t *bytes = json_object_get(fullest, memory_category(layer->category));
         if (json_integer_value(bytes) > 0)
             json_array_append_new(parts,

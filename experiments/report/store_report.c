@@ -334,8 +334,7 @@ static json_t *claims_json(const Claims *claims)
 {
     json_t *list = json_array();
     for (int turn = 0; turn < 3; turn++)
-        for (uint32_t i = 0; i < claims->n; i++) {
-            const Claim *claim = &claims->claim[i];
+        items_each (const Claim, claim, claims->claim, claims->n) {
             const bool holds = claim->holds && !claim->fitted;
             const int place = isnan(claim->ours) ? 1 : holds ? 2 : 0;
             if (place == turn)
@@ -433,11 +432,9 @@ static json_t *paper_json(const ReportParts *report, const char *paper, GError *
     ClaimsCount count = {0};
     json_t *row = json_pack("{s:s, s:s, s:[]}", "paper", paper, "title",
                             report_title(paper), "figures");
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
+    pointers_each (const ReportPart, part, report->part)
         if (part->claims && strcmp(part->paper, paper) == 0)
             claims_count(part->claims, &count);
-    }
     set_counts(row, &count);
     if (!report_remarks(row, paper, error))
         g_clear_pointer(&row, json_decref);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/units.h"
@@ -96,14 +97,12 @@ static void axis_name(Axis *axis)
     const bool said = dot || strcmp(axis->name, "seed") == 0;
     g_autoptr(GHashTable) alike =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (guint i = 0; i < axis->value->len; i++) {
-        const char *text = axis->value->pdata[i];
+    pointers_each (const char, text, axis->value) {
         char *stem = g_strndup(text, strcspn(text, ":"));
         const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem));
         g_hash_table_replace(alike, stem, GUINT_TO_POINTER(n + 1));
     }
-    for (guint i = 0; i < axis->value->len; i++) {
-        const char *text = axis->value->pdata[i];
+    pointers_each (const char, text, axis->value) {
         g_autofree char *stem = g_strndup(text, strcspn(text, ":"));
         const bool alone = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem)) == 1;
         g_autofree char *name = short_of(alone ? stem : text);

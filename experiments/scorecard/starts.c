@@ -8,11 +8,9 @@ static void shift_all(TrialSet *set, const double *shift, double sign)
     double own[COSTS];
     for (Cost cost = 0; cost < COSTS; cost++)
         own[cost] = sign * shift[cost];
-    for (uint32_t i = 0; i < set->trial->len; i++) {
-        Trial *trial = &g_array_index(set->trial, Trial, i);
+    array_each (Trial, trial, set->trial)
         if (trial->cluster)
             costs_shift(own, trial->cluster, trial->start);
-    }
 }
 
 bool starts_score(TrialSet *set, const ScoreOptions *options, uint32_t n, uint64_t seed,

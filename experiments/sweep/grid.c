@@ -138,8 +138,7 @@ static bool open_models(Grid *grid, GError **error)
             if (!check_model_value(file, axis, i, error))
                 return false;
     grid->model = expand(file, GRID_MODEL);
-    for (uint32_t k = 0; k < grid->model->len; k++) {
-        Variant *variant = &g_array_index(grid->model, Variant, k);
+    array_each (Variant, variant, grid->model) {
         for (uint32_t axis = GRID_PLAIN; axis < file->n_axes; axis++)
             if (variant->value[axis] != GRID_NONE)
                 extend_both(
@@ -266,8 +265,7 @@ static bool open_clusters(Grid *grid, GError **error)
 {
     const ExperimentFile *file = grid->file;
     grid->cluster = expand(file, GRID_CLUSTER);
-    for (uint32_t k = 0; k < grid->cluster->len; k++) {
-        Variant *variant = &g_array_index(grid->cluster, Variant, k);
+    array_each (Variant, variant, grid->cluster) {
         GError *cause = NULL;
         extend_network(file, variant);
         variant->cluster = cluster_load(variant->text, &cause);
@@ -348,8 +346,7 @@ static bool open_planners(Grid *grid, const ExperimentChange *change, GError **e
     if (!read_options(grid->file, change, &all, error))
         return false;
     grid->planner = expand(grid->file, GRID_PLANNER);
-    for (uint32_t k = 0; k < grid->planner->len; k++) {
-        Variant *variant = &g_array_index(grid->planner, Variant, k);
+    array_each (Variant, variant, grid->planner) {
         GError *cause = NULL;
         variant->options = all;
         variant->planner = parse_planner(variant->text, &variant->options, &cause);

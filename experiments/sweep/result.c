@@ -201,8 +201,7 @@ static uint32_t devices_of(const Plan *plan, const Split *split)
 static json_t *counts_json(const Plan *plan)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < plan->n_splits; i++) {
-        const Split *split = &plan->split[i];
+    items_each (const Split, split, plan->split, plan->n_splits) {
         const uint32_t n = devices_of(plan, split);
         if (!is_uneven(split->count, n))
             continue;
@@ -217,14 +216,12 @@ static json_t *counts_json(const Plan *plan)
 static json_t *stages_json(const Program *program)
 {
     json_t *list = json_array();
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *group = &program->group[g];
+    items_each (const DeviceGroup, group, program->group, program->n_groups)
         json_array_append_new(
             list, json_pack("{s:i, s:i, s:o}", "dp", (int)group->n_replicas, "tmp",
                             (int)group->n_devices, "devices",
                             json_integers(group->device,
                                           group->n_replicas * group->n_devices)));
-    }
     return list;
 }
 
@@ -253,12 +250,10 @@ static json_t *parameters_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
     json_int_t n[2] = {0};
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n)
         if (instr->kind == INSTR_LOAD &&
             graph_tensor(evaluation->graph, instr->tensor)->role == ROLE_PARAMETER)
             n[form_is_gather(instr->to)]++;
-    }
     return json_pack("{s:I, s:I, s:I}", "whole", n[0], "cut", n[1], "elements",
                      (json_int_t)graph_parameter_count(evaluation->graph));
 }
@@ -269,8 +264,7 @@ static json_t *gates_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
     json_int_t n[2] = {0};
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind != INSTR_COMPUTE ||
             (instr->microbatch != 0 && instr->microbatch != PROGRAM_WHOLE))
             continue;

@@ -365,11 +365,9 @@ static bool verdict(const Sweep *sweep, GError **error)
 /* Graphs shared by configurations of the list are kept until the last of these is done. */
 static void expect(const GPtrArray *list)
 {
-    for (uint32_t i = 0; i < list->len; i++) {
-        const Configuration *c = list->pdata[i];
+    pointers_each (const Configuration, c, list)
         if (c->subject)
             subject_expect(c->subject);
-    }
 }
 
 bool sweep_run(const Experiment *experiment, Store *store, const SweepOptions *options,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
@@ -14,8 +15,7 @@ static void summarize(SimCampaignReport *report, double days_s)
 {
     SimCampaignRun *mean = &report->mean;
     qsort(report->run, report->n, sizeof *report->run, by_goodput);
-    for (uint32_t i = 0; i < report->n; i++) {
-        const SimCampaignRun *run = &report->run[i];
+    items_each (const SimCampaignRun, run, report->run, report->n) {
         mean->work_s += run->work_s / report->n;
         mean->slow_s += run->slow_s / report->n;
         mean->lost_s += run->lost_s / report->n;

@@ -53,8 +53,7 @@ bool sim_memory_floor_fits(const SimMemoryFloor *floor, const ClusterView *view)
 {
     double devices = 0, gpus = 0;
     uint32_t most = 1, least = UINT32_MAX;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_each (const Device, device, view->device, view->n_devices) {
         devices += (double)device->memory_bytes;
         gpus += (double)device->memory_bytes * device->gpus;
         most = MAX(most, device->gpus);

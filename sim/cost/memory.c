@@ -22,8 +22,7 @@ static double *live_bytes(const Points *l)
 {
     const uint32_t half = 1 + l->linear->n_splits, width = 2 * half, n = l->program->n;
     double *row = g_new0(double, (size_t)(n + 1) * width);
-    for (uint32_t b = 0; b < l->buffers->n; b++) {
-        const PlanBuffer *buffer = &l->buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, l->buffers->buffer, l->buffers->n) {
         const double bytes = plan_buffer_whole_bytes(l->graph, buffer) /
                              (instances_has_parts(l->instances, buffer->tensor)
                                   ? l->program->n_microbatches

@@ -32,8 +32,7 @@ static double program_flops(const Plan *plan, const Graph *graph)
     g_autofree const Instr **last = g_new0(const Instr *, graph_n_ops(graph));
     g_autofree double *last_flops = g_new(double, graph_n_ops(graph));
     double flops = 0;
-    for (uint32_t i = 0; i < plan->program->n; i++) {
-        const Instr *instr = &plan->program->instr[i];
+    items_each (const Instr, instr, plan->program->instr, plan->program->n) {
         if (instr->kind != INSTR_COMPUTE ||
             graph_get_op(graph, instr->op)->pass == PASS_UPDATE)
             continue;
@@ -65,8 +64,7 @@ static double price_of(const Cluster *cluster, bool preemptible)
 {
     double sum = 0;
     bool any = !preemptible;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         const bool lower = preemptible && machine->preemptible > 0;
         if (!(machine->price > 0) && !lower)
             return 0;
@@ -88,8 +86,7 @@ SimWorkload sim_workload(const Plan *plan, const Graph *graph, const ClusterView
             work.model_flops += graph_op_flops(graph, id);
     work.run_flops = program_flops(plan, graph);
     work.of_peaks = true;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_each (const Device, device, view->device, view->n_devices) {
         work.gpus += device->gpus;
         work.peak += device->peaks[numbers];
         work.of_peaks &= view->cluster->type[device->type].peaks[numbers] > 0;

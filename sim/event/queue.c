@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/heap.h"
 #include "data/base/units.h"
@@ -227,8 +228,7 @@ static void sort_month(SimQueue *queue, double first_s, double last_s)
     }
     for (uint32_t d = 0; d < n; d++)
         queue->day[d + 1] += queue->day[d];
-    for (uint32_t i = 0; i < n; i++) {
-        const SimEventKey *key = &queue->scratch[i];
+    items_each (const SimEventKey, key, queue->scratch, n) {
         const uint32_t d = MIN(n - 1, (uint32_t)((key->time_s - first_s) * days_per_s));
         queue->sorted[queue->day[d]++] = *key;
     }
@@ -259,8 +259,7 @@ static void open_month(SimQueue *queue)
         const uint32_t n = chunk_events(&opened, chunk);
         prefetch(chunk->next);
         grow_now(queue, queue->n_now + n);
-        for (uint32_t i = 0; i < n; i++) {
-            SimEvent *event = &chunk->event[i];
+        items_each (SimEvent, event, chunk->event, n) {
             const uint64_t number = month_of(queue, event->time_s);
             if (number <= queue->present) {
                 first_s = event->time_s < first_s ? event->time_s : first_s;

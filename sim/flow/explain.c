@@ -132,8 +132,7 @@ static char *lane_text(const Explain *e, uint32_t lane)
 
 static void say_kinds(const Explain *e)
 {
-    for (uint32_t i = 0; i < e->kinds->len; i++) {
-        const Part *part = &g_array_index(e->kinds, Part, i);
+    array_each (const Part, part, e->kinds) {
         const bool collective = part->key < LANES;
         g_autofree char *time = units_format(part->seconds, QUANTITY_TIME);
         g_autofree char *lane = collective ? NULL : lane_text(e, part->key - LANES);
@@ -177,8 +176,7 @@ static void say_bound(const Explain *e)
     const Part *stage = &g_array_index(e->stages, Part, 0);
     const Part *layer = &g_array_index(e->layers, Part, 0);
     double comm_s = 0, launch_s = 0;
-    for (uint32_t i = 0; i < e->kinds->len; i++) {
-        const Part *part = &g_array_index(e->kinds, Part, i);
+    array_each (const Part, part, e->kinds) {
         comm_s += part->comm_s;
         launch_s += is_host(e, part) ? part->seconds : 0;
     }
@@ -331,8 +329,7 @@ GArray *sim_timeline_limits(const SimTimeline *timeline, const Program *program,
     e.path = sim_timeline_critical_path(timeline, &e.n_path);
     e.layer = graph_tensor_layers(graph);
     g_autoptr(GArray) parts = collect_parts(&e, by_layers ? layer_of : kind_of);
-    for (uint32_t i = 0; i < parts->len; i++) {
-        const Part *part = &g_array_index(parts, Part, i);
+    array_each (const Part, part, parts) {
         const bool alone = by_layers || part->key < LANES;
         const SimLimit limit = {
             by_layers ? graph_layer_name(graph, part->key) : kind_text(&e, part),

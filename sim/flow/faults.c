@@ -105,19 +105,16 @@ static void strike(SimEngine *engine, void *context, uint64_t argument)
 void sim_faults_schedule(const GArray *faults, SimNetwork *network)
 {
     g_assert(faults);
-    for (uint32_t i = 0; i < faults->len; i++) {
-        const SimFault *fault = &g_array_index(faults, SimFault, i);
+    array_each (const SimFault, fault, faults)
         if (!fault->device)
             sim_engine_schedule(sim_network_engine(network), fault->time_s, 0, strike,
                                 network, (uint64_t)(uintptr_t)fault);
-    }
 }
 
 const SimFault *sim_faults_first(const GArray *faults, double end_s, bool stalled)
 {
     const SimFault *first = NULL;
-    for (uint32_t i = 0; i < faults->len; i++) {
-        const SimFault *fault = &g_array_index(faults, SimFault, i);
+    array_each (const SimFault, fault, faults) {
         const bool counts = fault->factor == 0 &&
                             (fault->device ? stalled || fault->time_s < end_s : stalled);
         if (counts && (!first || fault->time_s < first->time_s))

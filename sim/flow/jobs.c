@@ -27,8 +27,7 @@ struct Jobs {
 
 static void jobs_clear(Jobs *jobs)
 {
-    for (uint32_t j = 0; j < jobs->n; j++) {
-        Job *job = &jobs->job[j];
+    items_each (Job, job, jobs->job, jobs->n) {
         sim_flow_clear(&job->flow);
         sim_timeline_free(job->timeline);
         sim_prepared_clear(&job->prepared);

@@ -70,8 +70,7 @@ static double timeline_period_s(const SimTimeline *timeline, const Program *prog
     *lane = 0;
     for (uint32_t l = 0; l < n; l++)
         first_s[l] = INFINITY;
-    for (uint32_t i = 0; i < timeline->n_spans; i++) {
-        const SimSpan *span = &timeline->span[i];
+    items_each (const SimSpan, span, timeline->span, timeline->n_spans) {
         uint32_t n_own;
         const uint32_t *own = sim_span_lanes(timeline, span, &n_own);
         const bool received =

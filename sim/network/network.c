@@ -143,11 +143,9 @@ static void finish(SimNetwork *network, const SimFlowId *id, uint32_t n)
 static void call_finished(SimNetwork *network)
 {
     /* A handler may start flows, but that does not change this list. */
-    for (uint32_t i = 0; i < network->finished->len; i++) {
-        const SharerDone *done = &g_array_index(network->finished, SharerDone, i);
+    array_each (const SharerDone, done, network->finished)
         if (done->handler)
             done->handler(network->engine, done->context, done->argument);
-    }
     g_array_set_size(network->finished, 0);
 }
 

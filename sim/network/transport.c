@@ -137,8 +137,7 @@ static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
     g_autofree uint32_t *ends = g_new(uint32_t, 2 * (size_t)pieces->len);
     g_autofree double *weight = g_new(double, pieces->len);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < pieces->len; i++) {
-        const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
+    array_each (const SimPiece, piece, pieces) {
         if (&tasks->teams->team[tasks->teams->group[team->group].first[AXIS_POSITIONS] +
                                 team_of[piece->replica]] != team)
             continue;
@@ -200,8 +199,7 @@ static SimLowered *lower(SimTransport *transport, const SimTask *task, const Key
 static double toll_of(const ClusterView *view, const GArray *messages)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < messages->len; i++) {
-        const SimMessage *message = &g_array_index(messages, SimMessage, i);
+    array_each (const SimMessage, message, messages) {
         const uint32_t from = view->site[view->device[message->from].machine],
                        to = view->site[view->device[message->to].machine];
         sum += message->bytes * view->toll[from * view->n_sites + to];
@@ -255,11 +253,9 @@ bool sim_transport_prepare(SimTransport *transport, GError **error)
     g_autofree bool *apart = g_new0(bool, topology->n_links);
     if (transport->place) /* links that are alike for one case may differ for another */
         memset(apart, true, topology->n_links * sizeof *apart);
-    for (uint32_t i = 0; i < transport->flow->faults->len; i++) {
-        const SimFault *fault = &g_array_index(transport->flow->faults, SimFault, i);
+    array_each (const SimFault, fault, transport->flow->faults)
         if (!fault->device)
             apart[fault->index] = true;
-    }
     transport->stands =
         sim_lowered_fold((SimLowered *const *)all->pdata, all->len, topology, apart);
     return true;

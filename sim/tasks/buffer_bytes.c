@@ -33,8 +33,7 @@ double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t
     g_autofree double *change = g_new0(double, (size_t)n + 1);
     g_autofree uint32_t *place = sim_group_places(sim, device);
     double live = 0, peak = 0;
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
         if (place[buffer->group] == SIM_NOT_THERE)
             continue;
         const double bytes = sim_buffer_bytes(sim, buffer, place[buffer->group]);

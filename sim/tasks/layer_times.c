@@ -39,8 +39,7 @@ static void add_work(const SimLayerTimes *times, uint32_t group, uint32_t place,
     const Program *program = times->parts->layout.plan->program;
     g_autofree bool *seen = g_new0(bool, graph_n_ops(graph));
     const bool all = place == ANY_PLACE;
-    for (uint32_t k = 0; k < program->n; k++) {
-        const Instr *instr = &program->instr[k];
+    items_each (const Instr, instr, program->instr, program->n) {
         uint32_t index;
         if (instr->kind != INSTR_COMPUTE || (!all && instr->group != group) ||
             seen[instr->op] || !index_of(times, instr->op, &index))

@@ -31,8 +31,7 @@ static double *find_changes(SimQuick *q, const Program *program,
 {
     const size_t stride = (size_t)program->n + 1;
     double *change = g_new0(double, q->teams->n_lanes *stride);
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
         const SimGroupTeams *lanes = &q->teams->group[buffer->group];
         for (uint32_t k = 0; k < lanes->n_lanes; k++) {
             const double bytes = bytes_of(q, &q->sim, buffer, k);

@@ -143,11 +143,9 @@ PlanBuffers *sim_host_buffers(const SimCase *sim)
 {
     const double states = fmax(sim->runtime ? sim->runtime->host : 1, 1);
     PlanBuffers *buffers = sim_held_buffers(sim);
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (PlanBuffer, buffer, buffers->buffer, buffers->n)
         buffer->element_bytes =
             buffer->host_bytes * (plan_buffer_is_kept(sim->graph, buffer) ? 1 : states);
-    }
     return buffers;
 }
 

@@ -162,8 +162,7 @@ static void connect_tasks(SimStreams *s, const Place *place)
     for (uint32_t i = 0; i < n; i++)
         s->first_next[i + 1] += s->first_next[i];
     g_autofree uint32_t *fill = g_memdup2(s->first_next, n * sizeof *fill);
-    for (uint32_t i = 0; i < edges->len; i++) {
-        const Edge *edge = &g_array_index(edges, Edge, i);
+    array_each (const Edge, edge, edges) {
         s->next[fill[edge->from]++] = edge->to;
         s->waiting[edge->to]++;
     }

@@ -135,8 +135,7 @@ static void pass_on(Lower *lower, const Instr *instr)
 void task_lower_inner(Lower *lower, uint32_t group)
 {
     GArray *inner = lower->inner[group];
-    for (uint32_t i = 0; i < inner->len; i++) {
-        const Inner *one = &g_array_index(inner, Inner, i);
+    array_each (const Inner, one, inner) {
         const Instr *instr = task_instr(lower, one->instr);
         if (sim_is_priced(instr->collective))
             lower_one_inner(lower, one);

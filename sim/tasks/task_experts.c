@@ -160,8 +160,7 @@ double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *
 /* Makes exchanges shorter by what computations of so many seconds hide. */
 static void hide(Lower *lower, GArray *exchange, double seconds)
 {
-    for (uint32_t i = 0; i < exchange->len; i++) {
-        const Exchange *e = &g_array_index(exchange, Exchange, i);
+    array_each (const Exchange, e, exchange) {
         const double hidden = fmin(seconds, e->open_s);
         task_shorten(lower, e->first, e->n, hidden);
         seconds -= hidden;

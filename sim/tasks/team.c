@@ -124,8 +124,7 @@ static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis
 static void mix_senders(const Coloring *c, uint64_t *key)
 {
     const SimParts *parts = c->sim->parts;
-    for (uint32_t k = 0; k < c->pairs->len; k++) {
-        const Pair *pair = &g_array_index(c->pairs, Pair, k);
+    array_each (const Pair, pair, c->pairs) {
         const DeviceGroup *to = &parts->layout.group[pair->to_group];
         g_autofree uint64_t *hash =
             hash_sets(c, &parts->layout.group[pair->group], AXIS_POSITIONS);
@@ -150,8 +149,7 @@ static void refine(Coloring *c)
     g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         mix(&key[j], c->color[j]);
-    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
-        const DeviceGroup *group = &parts->layout.group[g];
+    items_each (const DeviceGroup, group, parts->layout.group, parts->layout.n_groups) {
         for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
             g_autofree uint64_t *hash = hash_sets(c, group, axis);
             for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
@@ -167,8 +165,7 @@ static void find_pairs(Coloring *c)
 {
     const Program *program = c->sim->plan->program;
     c->pairs = g_array_new(false, true, sizeof(Pair));
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind != INSTR_TRANSFER || instr_regroups(program, instr))
             continue;
         const bool has_parts =
@@ -305,8 +302,7 @@ void sim_teams_free(SimTeams *teams)
 {
     if (!teams)
         return;
-    for (uint32_t g = 0; g < teams->n_groups; g++) {
-        SimGroupTeams *of = &teams->group[g];
+    items_each (SimGroupTeams, of, teams->group, teams->n_groups) {
         free_each(of->lane, of->index, of->place);
         for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
             g_free(of->of[axis]);

@@ -221,8 +221,7 @@ void sim_pieces_time(const ClusterView *view, const GArray *pieces, double *late
     double *inside = port + 2 * n_machines, *between = inside + 2 * n;
     double far_s = 0;
     *latency_s = *byte_s = 0;
-    for (uint32_t i = 0; i < pieces->len; i++) {
-        const SimPiece *piece = &g_array_index(pieces, SimPiece, i);
+    array_each (const SimPiece, piece, pieces) {
         const Device *from = &view->device[piece->from], *to = &view->device[piece->to];
         if (cluster_unit(view->cluster, from->machine) ==
             cluster_unit(view->cluster, to->machine)) {
@@ -270,13 +269,11 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
         plan_layout_cut(&parts->layout, instr->group, instr->tensor, instr->from);
     const PlanCut to_cut =
         plan_layout_cut(&parts->layout, instr->to_group, instr->tensor, instr->to);
-    for (uint32_t i = 0; i < known->len; i++) {
-        const SimTransfer *t = known->pdata[i];
+    pointers_each (const SimTransfer, t, known)
         if (t->group == instr->group && t->to_group == instr->to_group &&
             t->from == instr->from && t->to == instr->to && same_cut(&t->cut, &cut) &&
             same_cut(&t->to_cut, &to_cut))
             return t;
-    }
     SimTransfer *t = g_new0(SimTransfer, 1);
     *t = (SimTransfer){
         .group = instr->group,

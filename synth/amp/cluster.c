@@ -67,8 +67,7 @@ static void find_fastest(AmpCluster *amp, const ClusterView *view)
     if (cluster->curves.n > 0 || cluster->wired)
         *between = (LinkCost){0, INFINITY};
     *any = *between;
-    for (uint32_t m = 0; m < cluster->n_machines; m++) {
-        const Machine *machine = &cluster->machine[m];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         amp->most_gpus = MAX(amp->most_gpus, machine->gpus);
         if (machine->gpus > 1)
             make_faster(any, &machine->inner);

@@ -160,8 +160,7 @@ static void read_beside(Reading *r, const Instr *instr)
 static void read_kept(Reading *r)
 {
     g_autofree uint8_t *seen = g_new0(uint8_t, graph_n_tensors(r->graph));
-    for (uint32_t k = 0; k < r->program->n; k++) {
-        const Instr *instr = &r->program->instr[k];
+    items_each (const Instr, instr, r->program->instr, r->program->n) {
         if (instr->kind != INSTR_COMPUTE)
             continue;
         read_beside(r, instr);
@@ -209,8 +208,7 @@ static void read_runtime(Reading *r, const Runtime *runtime)
     if (!runtime)
         return;
     g_autoptr(PlanBuffers) buffers = sim_runtime_buffers(r->program, r->graph, runtime);
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
         const double bytes = plan_buffer_whole_bytes(r->graph, buffer);
         if (buffer->beside)
             add_form(r->model, buffer->stands ? r->model->held : r->model->activation,
@@ -221,8 +219,7 @@ static void read_runtime(Reading *r, const Runtime *runtime)
 
 static void read_program(Reading *r, const Runtime *runtime)
 {
-    for (uint32_t k = 0; k < r->program->n; k++) {
-        const Instr *instr = &r->program->instr[k];
+    items_each (const Instr, instr, r->program->instr, r->program->n) {
         if (instr->kind == INSTR_LOAD)
             read_load(r, instr);
         else if (instr->kind == INSTR_COLLECTIVE)
@@ -248,8 +245,7 @@ static void add_value(GArray *values, uint32_t value)
 static void profiled_values(const LayerProfile *profile, const char *model,
                             uint32_t n_devices, GArray *degrees, GArray *sizes)
 {
-    for (guint i = 0; i < profile->times->len; i++) {
-        const LayerTime *time = &g_array_index(profile->times, LayerTime, i);
+    array_each (const LayerTime, time, profile->times) {
         if (strcmp(time->model, model) == 0 && n_devices % time->tmp == 0) {
             add_value(degrees, time->tmp);
             add_value(sizes, time->mbs);

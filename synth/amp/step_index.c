@@ -10,10 +10,8 @@ static void index_steps(AmpSteps *steps, uint32_t n_layers)
 {
     g_free(steps->first);
     steps->first = g_new0(uint32_t, (size_t)AMP_PASSES * n_layers + 1);
-    for (uint32_t i = 0; i < steps->step->len; i++) {
-        const AmpStep *step = &g_array_index(steps->step, AmpStep, i);
+    array_each (const AmpStep, step, steps->step)
         steps->first[step->pass * n_layers + step->layer + 1]++;
-    }
     for (uint32_t i = 0; i < AMP_PASSES * n_layers; i++)
         steps->first[i + 1] += steps->first[i];
 }
@@ -158,8 +156,7 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps)
         step.after = AMP_NO_STEP;
         g_array_append_val(all, step);
     }
-    for (uint32_t i = 0; i < steps->gradient->len; i++) {
-        AmpGradient *gradient = &g_array_index(steps->gradient, AmpGradient, i);
+    array_each (AmpGradient, gradient, steps->gradient) {
         const AmpStep *by = &g_array_index(steps->step, AmpStep, gradient->step);
         gradient->step = by->pass == AMP_UPDATE ? gradient->step - updates + 2 * n_layers
                                                 : n_layers + by->layer;

@@ -177,8 +177,7 @@ static void count_late(const Reading *r)
 {
     const AmpModel *model = r->model;
     g_autofree bool *seen = g_new0(bool, graph_n_tensors(r->graph));
-    for (uint32_t i = 0; i < r->found->len; i++) {
-        const Numbered *at = &g_array_index(r->found, Numbered, i);
+    array_each (const Numbered, at, r->found) {
         const Instr *instr = &r->program->instr[at->instr];
         if (!at->step.waits || instr->kind != INSTR_COMPUTE)
             continue;
@@ -218,10 +217,8 @@ static void sort_steps(Reading *r)
             step.after = place[instr[step.after]];
         g_array_append_val(r->steps->step, step);
     }
-    for (uint32_t i = 0; i < r->steps->gradient->len; i++) {
-        AmpGradient *gradient = &g_array_index(r->steps->gradient, AmpGradient, i);
+    array_each (AmpGradient, gradient, r->steps->gradient)
         gradient->step = place[instr[gradient->step]];
-    }
 }
 
 static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32_t degree,

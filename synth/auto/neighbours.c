@@ -93,8 +93,7 @@ bool neighbour_next(const Strategy *at, const PlannerOptions *asked, TechniqueNe
 const char *neighbour_words(const Strategy *strategy)
 {
     g_autoptr(GString) words = g_string_new("");
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
+    items_each (const Option, option, strategy_table.row, strategy_table.n) {
         if (option_is_default(option, strategy))
             continue;
         g_autofree char *value = option_get(option, strategy);

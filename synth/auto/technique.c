@@ -142,14 +142,12 @@ static const PortfolioTry *technique_without(const PortfolioChoice *choice,
                                              const char *key)
 {
     const PortfolioTry *best = NULL;
-    for (uint32_t i = 0; i < choice->tries->len; i++) {
-        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+    array_each (const PortfolioTry, t, choice->tries)
         if (t->planner == choice->best->planner &&
             t->granularity == choice->best->granularity && !strstr(t->set, key) &&
             (isfinite(t->iteration_s) ? !best || t->iteration_s < best->iteration_s
                                       : !best && t->reason))
             best = t;
-    }
     return best;
 }
 

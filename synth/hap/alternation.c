@@ -55,11 +55,9 @@ void alternation_end(Alternation *a, Plan *plan)
 
 Known *alternation_know(Alternation *a, const Program *program)
 {
-    for (uint32_t i = 0; i < a->known->len; i++) {
-        Known *known = a->known->pdata[i];
+    pointers_each (Known, known, a->known)
         if (same_program(known->program, program))
             return known;
-    }
     Known *known = g_new0(Known, 1);
     known->program = program_copy(program);
     known->linear =
@@ -82,11 +80,9 @@ static const SimMemory *memory_of(const Alternation *a, Known *known)
 static const Considered *find_considered(const Alternation *a, const Known *known,
                                          const double *ratio)
 {
-    for (uint32_t i = 0; i < known->considered->len; i++) {
-        const Considered *plan = &g_array_index(known->considered, Considered, i);
+    array_each (const Considered, plan, known->considered)
         if (ratios_same(plan->ratio, ratio, a->view->n_devices))
             return plan;
-    }
     return NULL;
 }
 

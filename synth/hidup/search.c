@@ -176,11 +176,9 @@ static void add_nodes(Hidup *h)
         for (uint32_t o = 0; o < op->n_out; o++)
             node->out[node->n_out++] = h->theory->index[op->out[o]];
     }
-    for (uint32_t t = 0; t < h->theory->fused->len; t++) {
-        const Fused *fused = &g_array_index(h->theory->fused, Fused, t);
+    array_each (const Fused, fused, h->theory->fused)
         if (fused->triple.kind == TRIPLE_COMPUTE)
             add_choices(h, &p->node[fused->triple.op], fused);
-    }
 }
 
 /* --- conversions --- */

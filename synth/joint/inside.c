@@ -277,14 +277,12 @@ static void hold_beside(Costing *c)
     const Graph *graph = c->menu->graph;
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
     g_autoptr(PlanBuffers) buffers = sim_runtime_buffers(program_of(c), graph, runtime);
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n)
         if (buffer->beside)
             (buffer->stands ? c->held : c->kept)[layer[buffer->tensor]] +=
                 bytes_in(c, buffer->tensor, buffer->form) *
                 plan_buffer_whole_bytes(graph, buffer) /
                 (double)tensor_bytes(graph_tensor(graph, buffer->tensor));
-    }
 }
 
 /* Counts the devices that need what an instruction reads from another layer: all of them, unless it

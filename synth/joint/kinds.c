@@ -60,8 +60,7 @@ static void find_kinds(JointMenu *menu)
 /* Starts with the smallest units, pieces of a machine made by halving, or with machines. */
 static void start_units(JointMenu *menu, bool whole)
 {
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_each (JointKind, kind, menu->kind) {
         kind->unit = kind->gpus;
         while (kind->unit % 2 == 0 && !whole)
             kind->unit /= 2;
@@ -73,8 +72,7 @@ static double count_states(JointMenu *menu, JointKind **most)
 {
     double all = 1, sum = 0;
     *most = &g_array_index(menu->kind, JointKind, 0);
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_each (JointKind, kind, menu->kind) {
         kind->n_units = kind->n_machines * kind->gpus / kind->unit;
         all *= kind->n_units + 1;
         sum += kind->n_units + 1;

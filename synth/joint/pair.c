@@ -21,8 +21,7 @@ static void share_sync(const JointMenu *menu, const JointProblem *p,
 {
     const AmpSteps *steps = menu->model->steps;
     g_autofree double *more = g_new0(double, p->n_layers);
-    for (uint32_t i = 0; i < steps->gradient->len; i++) {
-        const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
+    array_each (const AmpGradient, g, steps->gradient) {
         const AmpGradientKind *bytes =
             &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
         const double all = bytes->whole + bytes->cut / e->tp, dp = e->dp;

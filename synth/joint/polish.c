@@ -11,10 +11,8 @@ JointPipeline joint_copy(const JointPipeline *pipeline)
 bool joint_is_inside(const JointProblem *p, const JointPipeline *pipeline)
 {
     bool any = false;
-    for (uint32_t i = 0; i < pipeline->n_stages; i++) {
-        const JointStage *stage = &pipeline->stage[i];
+    items_each (const JointStage, stage, pipeline->stage, pipeline->n_stages)
         any |= p->group[stage->group].entry[stage->entry].inside != NULL;
-    }
     return any;
 }
 
@@ -29,8 +27,7 @@ static bool polish_stages(JointHap *hap, JointMenu *menu, JointProblem *p,
                           JointPipeline *pipeline)
 {
     bool any = false;
-    for (uint32_t i = 0; i < pipeline->n_stages; i++) {
-        JointStage *stage = &pipeline->stage[i];
+    items_each (JointStage, stage, pipeline->stage, pipeline->n_stages) {
         const JointGroup *group = &p->group[stage->group];
         const Recompute mode = group->entry[stage->entry].recompute;
         if (!group->entry[stage->entry].inside)

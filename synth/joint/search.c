@@ -136,11 +136,9 @@ static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint
     if (run->least_s >= j->upper_s || joint_is_spent(j))
         return;
     search_settled(j, run->problem, &options, &result);
-    for (uint32_t i = 0; i < result.best->len; i++) {
-        const JointPipeline *best = &g_array_index(result.best, JointPipeline, i);
+    array_each (const JointPipeline, best, result.best)
         if (plain || joint_is_inside(j->problems->pdata[run->problem], best))
             find(j, run, best);
-    }
 }
 
 static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
@@ -289,11 +287,9 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
 static const Run *best_of(const GArray *runs, uint32_t problem)
 {
     const Run *best = NULL;
-    for (uint32_t k = 0; k < runs->len; k++) {
-        const Run *run = &g_array_index(runs, Run, k);
+    array_each (const Run, run, runs)
         if (run->problem == problem && (!best || run->walk_s < best->walk_s))
             best = run;
-    }
     return best;
 }
 
@@ -316,8 +312,7 @@ static void search_counted(JointSearch *j, const GArray *counted, bool plain,
 {
     g_autofree uint32_t *misses =
         g_new0(uint32_t, (size_t)j->problems->len * G_N_ELEMENTS(WAY) * 2 + 1);
-    for (uint32_t k = 0; k < counted->len; k++) {
-        Run *run = &g_array_index(counted, Run, k);
+    array_each (Run, run, counted) {
         const uint32_t before = j->found->len;
         if (run->line > 0 && misses[run->line] >= MISSES)
             continue;
@@ -353,11 +348,9 @@ static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
 /* Few GPUs: searches again with more labels per state where that is promising. */
 static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
 {
-    for (uint32_t k = 0; k < runs->len; k++) {
-        Run *run = &g_array_index(runs, Run, k);
+    array_each (Run, run, runs)
         if (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s)
             search(j, run, true, BEAM, n_best);
-    }
 }
 
 static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
@@ -469,8 +462,7 @@ static void search_large(JointSearch *j, double headroom)
 static void search_inside(JointSearch *j, uint32_t n_best)
 {
     g_autoptr(GArray) runs = list_plain(j, 0);
-    for (uint32_t k = 0; k < runs->len; k++) {
-        Run *run = &g_array_index(runs, Run, k);
+    array_each (Run, run, runs) {
         search(j, run, false, 1, 1);
         search(j, run, false, BEAM, n_best);
     }

@@ -450,13 +450,11 @@ static void find_least(Search *s)
         for (uint32_t k = 0; k < p->n_kinds; k++)
             cheapest = fmin(cheapest, s->price[k] * p->least_s[k * p->n_layers + l]);
         for (uint32_t g = 0; g < p->n_groups; g++)
-            for (uint32_t e = 0; e < p->group[g].n_entries; e++) {
-                const JointEntry *entry = &p->group[g].entry[e];
+            items_each (const JointEntry, entry, p->group[g].entry, p->group[g].n_entries)
                 fastest = fmin(fastest,
                                joint_span(entry->forward_s, l, l + 1) +
                                    joint_span(entry->backward_s, l, l + 1) -
                                    (splits ? joint_span(entry->weights_s, l, l + 1) : 0));
-            }
         s->work[l + 1] = s->work[l] + (isfinite(cheapest) ? cheapest : 0);
         s->least_s[l + 1] = s->least_s[l] + (isfinite(fastest) ? part * fastest : 0);
     }
@@ -510,8 +508,7 @@ static void collect(const Search *s, JointResult *result)
 /* The invariant of the result: a pipeline costs what the formula says. */
 static void walk_best(const Search *s, const JointResult *result)
 {
-    for (uint32_t i = 0; i < result->best->len; i++) {
-        const JointPipeline *made = &g_array_index(result->best, JointPipeline, i);
+    array_each (const JointPipeline, made, result->best) {
         const double formula = synth_joint_cost(s->p, made, s->o->way.relaxed);
         g_assert(s->o->way.free || fabs(formula - made->cost_s) <= 1e-9 * made->cost_s);
     }
@@ -577,8 +574,7 @@ static GArray *promising_groups(const JointProblem *p, const JointResult *result
 {
     g_autoptr(GArray) groups = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autofree bool *seen = g_new0(bool, p->n_groups);
-    for (uint32_t i = 0; i < result->best->len; i++) {
-        const JointPipeline *made = &g_array_index(result->best, JointPipeline, i);
+    array_each (const JointPipeline, made, result->best) {
         for (uint32_t k = 0; k < made->n_stages; k++) {
             const uint32_t g = made->stage[k].group;
             if (!entry_of(p, &made->stage[k])->promised || seen[g])

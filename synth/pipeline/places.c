@@ -287,11 +287,9 @@ static void find_received(Builder *b)
                 g_hash_table_add(other, need);
         }
     }
-    for (uint32_t i = 0; i < b->needs->len; i++) {
-        Need *need = &g_array_index(b->needs, Need, i);
+    array_each (Need, need, b->needs)
         if (g_hash_table_contains(other, need))
             need->to = need->form;
-    }
     for (uint32_t i = 0; i < inner->n; i++) {
         const Need *cut = need_to_cut(b, i);
         if (cut && cut->to == inner->instr[i].to)

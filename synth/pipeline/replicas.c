@@ -181,8 +181,7 @@ static bool build_all(Joining *j, GError **error)
         if (n_groups > UINT16_MAX / 2)
             return refuse(error, "expected at most %d stages in all pipelines",
                           UINT16_MAX / 2);
-        for (uint32_t g = 0; g < b->program->n_groups; g++) {
-            const DeviceGroup *group = &b->program->group[g];
+        items_each (const DeviceGroup, group, b->program->group, b->program->n_groups) {
             const uint16_t added = program_add_group(j->program, group->n_replicas,
                                                      group->n_devices, group->device);
             j->program->group[added].n_shards = group->n_shards;

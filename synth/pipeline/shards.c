@@ -327,8 +327,7 @@ static bool expert_rule_backward(const Builder *b, OpId id, Rule *found)
  * divide the same dim. */
 static void bring_home(Builder *b)
 {
-    for (uint32_t i = 0; i < b->inner->n; i++) {
-        const Instr *instr = &b->inner->instr[i];
+    items_each (const Instr, instr, b->inner->instr, b->inner->n) {
         const TensorId t = instr->tensor;
         if (instr->kind == INSTR_COLLECTIVE && b->home[t] == VIEW_EXPERTS &&
             !is_weight(b->graph, t) && !is_weight_gradient(b->graph, t)) {

@@ -188,8 +188,7 @@ double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
 {
     const uint32_t n_all = all_microbatches(pipelines);
     double *ratio = g_new0(double, n_devices);
-    for (uint32_t k = 0; k < pipelines->n; k++) {
-        const StrategyLayout *l = &pipelines->pipeline[k];
+    items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n) {
         const uint32_t *device = l->device;
         for (uint32_t p = 0; p < l->pp; p++) {
             const uint32_t dp = layout_dp(l, p), of_replica = l->cp * layout_tp(l, p);

@@ -143,8 +143,7 @@ char **planner_options_list(const PlannerOptions *options, GError **error)
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++) {
         const void *own = (const char *)options + part[i].offset;
-        for (uint32_t j = 0; j < part[i].table->n; j++) {
-            const Option *option = &part[i].table->row[j];
+        items_each (const Option, option, part[i].table->row, part[i].table->n) {
             if (!part[i].listed && option_is_default(option, own))
                 continue;
             g_autofree char *value = value_of(option, own, error);
@@ -211,12 +210,10 @@ bool planner_options_of_amp(const PlannerOptions *options)
 const char *planner_options_strategy_beside(const PlannerOptions *options,
                                             const char *const *known)
 {
-    for (uint32_t i = 0; i < strategy_table.n; i++) {
-        const Option *option = &strategy_table.row[i];
+    items_each (const Option, option, strategy_table.row, strategy_table.n)
         if (!option_is_default(option, &options->strategy) &&
             !g_strv_contains(known, option->key))
             return option->key;
-    }
     return NULL;
 }
 

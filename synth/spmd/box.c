@@ -102,8 +102,7 @@ static const Coefficients *slowest_after(const GArray *all, const Coefficients *
 {
     const Coefficients *next = NULL;
     double soonest = INFINITY;
-    for (uint32_t i = 0; i < all->len; i++) {
-        const Coefficients *one = &g_array_index(all, Coefficients, i);
+    array_each (const Coefficients, one, all) {
         if (one->c[0] <= now->c[0])
             continue;
         const double at = (now->c[1] - one->c[1]) / (one->c[0] - now->c[0]);

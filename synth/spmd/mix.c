@@ -103,8 +103,7 @@ static bool read_decisions(const Program *program, const Graph *graph, bool take
             !op_rule_find(graph, id, program->instr[at[id]].form, &a->rule[id]))
             return false;
     }
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind != INSTR_LOAD)
             continue;
         const Tensor *tensor = graph_tensor(graph, instr->tensor);

@@ -236,11 +236,9 @@ static bool try_strategy(void *context, const uint16_t *action, double *time_s,
 static double find_bound(const Make *m, TagBound *bound)
 {
     double best_s = INFINITY;
-    for (uint32_t i = 0; i < m->candidates->len; i++) {
-        const Candidate *c = &g_array_index(m->candidates, Candidate, i);
+    array_each (const Candidate, c, m->candidates)
         if (c->fits)
             best_s = fmin(best_s, candidate_s(m, c));
-    }
     return tag_bound_branch(bound, best_s, m->question->options->tag.branches);
 }
 
@@ -252,8 +250,7 @@ static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
     const bool by_flow = m->question->options->tag.objective == TAG_OBJECTIVE_FLOW;
     const Candidate *before = NULL;
     *bound_s = INFINITY;
-    for (uint32_t i = 0; i < m->candidates->len; i++) {
-        const Candidate *c = &g_array_index(m->candidates, Candidate, i);
+    array_each (const Candidate, c, m->candidates) {
         if (before && ratios_same(c->ratio, before->ratio, view->n_devices))
             continue;
         before = c;

@@ -97,8 +97,7 @@ FREE_DEFINE(tag_room_free, TagRoom, room, g_array_unref(room->gradient),
 static void add_kept(const TagRoom *room, const uint16_t *action)
 {
     const TagBound *b = room->bound;
-    for (guint k = 0; k < room->gradient->len; k++) {
-        const TagGradient *g = &g_array_index(room->gradient, TagGradient, k);
+    array_each (const TagGradient, g, room->gradient) {
         const uint16_t from = action[b->work->group[g->maker]],
                        to = action[b->work->group[g->update]];
         if (from == TAG_UNDECIDED || to == TAG_UNDECIDED)

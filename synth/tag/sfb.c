@@ -2,6 +2,7 @@
  * its value is added up again in doubles. */
 #include "synth/tag/sfb.h"
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/free.h"
 
 #include <float.h>
@@ -188,8 +189,7 @@ static Cut *make_cut(const SfbProblem *problem, double scale)
         if (problem->compute[i] > 0)
             cut_arc(cut, FIRST_OP + i, SINK, scaled(problem->compute[i], scale));
     }
-    for (uint32_t k = 0; k < problem->n_reads; k++) {
-        const SfbRead *read = &problem->read[k];
+    items_each (const SfbRead, read, problem->read, problem->n_reads) {
         const uint32_t producer = problem->producer[read->tensor];
         const int64_t broadcast = scaled(problem->broadcast[read->tensor], scale);
         if (producer != SFB_NO_OP)
@@ -211,8 +211,7 @@ double synth_sfb_value(const SfbProblem *problem, const bool *duplicated)
     double value = 0;
     for (uint32_t i = 0; i < problem->n_ops; i++)
         value += duplicated[i] ? problem->compute[i] - problem->saved[i] : 0;
-    for (uint32_t k = 0; k < problem->n_reads; k++) {
-        const SfbRead *read = &problem->read[k];
+    items_each (const SfbRead, read, problem->read, problem->n_reads) {
         const uint32_t producer = problem->producer[read->tensor];
         if (!duplicated[read->op] || producer == SFB_NO_OP || duplicated[producer] ||
             (!problem->each_reader && sent[read->tensor]))

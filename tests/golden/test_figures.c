@@ -223,7 +223,7 @@ static void test_known_answers(void **state)
     g_autofree char *known = g_build_filename(box->folder, "known.db", NULL),
                     *other = g_build_filename(box->folder, "other.db", NULL);
     ReproduceOptions options = {
-        .database = known, .output = box->folder, .command = "test", .revision = ""};
+        .database = known, .folder = box->folder, .command = "test", .revision = ""};
     for (uint32_t i = 0; i < 2; i++) {
         g_auto(Reproduction) made = {0};
         reproduce_run(experiment, &options, &made, &error);

@@ -108,19 +108,6 @@ static void test_plots(void **state)
     program_refuses(box, "figure all -o x.pdf", 2, "expected a folder");
 }
 
-/* A figure of a paper as one file; its results are kept where they are looked for. */
-static void test_one_file(void **state)
-{
-    (void)state;
-    g_autoptr(Sandbox) box = sandbox_new();
-    run(box, "reproduce hap-fig4 -q -o below/fig4.pdf");
-    run(box, "figure hap-fig4 -q --bare -o more/fig4.svg");
-    g_autofree char *pdf = sandbox_read(box, "below/fig4.pdf");
-    assert_true(g_str_has_prefix(pdf, "%PDF"));
-    check_file(box, "more/fig4.svg");
-    program_refuses(box, "reproduce hap -o x.pdf", 2, "expected a folder for 9 figures");
-}
-
 static const char *name_of(GRand *rand)
 {
     static const char *const NAMES[] = {
@@ -183,7 +170,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_plots), cmocka_unit_test(test_one_file),
-        cmocka_unit_test(test_random)};
+        cmocka_unit_test(test_plots), cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,10 +206,8 @@ static GArray *list_runs(const ExportCase *c)
         }
         last->whole &= export_local(c, device[r]) == last->n++;
     }
-    for (guint i = 0; i < runs->len; i++) {
-        Run *run = &g_array_index(runs, Run, i);
+    array_each (Run, run, runs)
         run->whole &= run->n == cluster->machine[run->machine].gpus;
-    }
     return runs;
 }
 

@@ -193,8 +193,7 @@ bool export_need_1f1b(const ExportCase *c, GError **error)
         const uint32_t after = l->pp - 1 - p;
         const uint32_t ahead = stages > 1 ? 2 * after + (stages - 1) * l->pp : after;
         uint32_t done[2] = {0, 0};
-        for (uint32_t k = 0; k < steps->len; k++) {
-            const ExportStep *step = &g_array_index(steps, ExportStep, k);
+        array_each (const ExportStep, step, steps) {
             const bool backward = done[0] == n || done[0] > ahead + done[1];
             const ExportStep want = step_of(l, p, done[backward]++, backward);
             if (step->letter != want.letter || step->stage != want.stage ||

@@ -131,8 +131,7 @@ static json_t *stage_json(const ExportCase *c, uint32_t s)
 static json_t *steps_json(const GArray *steps)
 {
     json_t *list = json_array();
-    for (uint32_t k = 0; k < steps->len; k++) {
-        const ExportStep *step = &g_array_index(steps, ExportStep, k);
+    array_each (const ExportStep, step, steps) {
         g_autofree char *text =
             g_strdup_printf("%u%c%u", step->stage, step->letter, step->microbatch);
         json_array_append_new(list, json_string(text));

@@ -148,8 +148,7 @@ Architecture *config_read(const char *path, json_t *root, const char *like,
 static uint64_t kv_bytes(const Architecture *a)
 {
     uint64_t numbers = 0;
-    for (uint32_t i = 0; i < a->layers; i++) {
-        const LayerFacts *l = &a->layer[i];
+    items_each (const LayerFacts, l, a->layer, a->layers) {
         if (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_ATTENTION_AND_MAMBA)
             numbers += (uint64_t)l->kv_heads * (l->head_size + l->value_size);
         if (l->mixer == MIXER_LATENT)

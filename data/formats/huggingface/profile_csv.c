@@ -189,8 +189,7 @@ static GHashTable *colours_of(const Table *table)
 {
     GHashTable *colours =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)colour_free);
-    for (guint i = 0; i < table->rows->len; i++) {
-        Row *row = table->rows->pdata[i];
+    pointers_each (Row, row, table->rows) {
         Colour *colour = g_hash_table_lookup(colours, row->colour);
         if (!colour) {
             colour = g_new0(Colour, 1);
@@ -230,8 +229,7 @@ static void join_near(const Table *table, const GPtrArray *near, Colour *from,
  * the colour of what their ops read, and the others with that of what reads theirs. */
 static void join_colours(const Table *table, GHashTable *colours)
 {
-    for (guint e = 0; e < table->edges->len; e++) {
-        const Edge *edge = &g_array_index(table->edges, Edge, e);
+    array_each (const Edge, edge, table->edges) {
         Colour *from = g_hash_table_lookup(colours, edge->from->colour),
                *to = g_hash_table_lookup(colours, edge->to->colour);
         g_ptr_array_add(from->readers, edge->to);
@@ -307,8 +305,7 @@ static json_t *to_profile(const Table *table, const char *path, GError **error)
     json_t *ops = json_array();
     json_t *root = json_pack("{s:{s:s, s:i}, s:s, s:o}", "format", "name",
                              "kilter-profile", "version", 1, "name", base, "ops", ops);
-    for (guint i = 0; i < table->rows->len; i++) {
-        Row *row = table->rows->pdata[i];
+    pointers_each (Row, row, table->rows) {
         if (row->forward && !append_op(table, colours, row, ops, path, error)) {
             json_decref(root);
             return NULL;

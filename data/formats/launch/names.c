@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/path.h"
 
@@ -63,8 +64,7 @@ bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value)
 {
     bool known = false;
-    for (guint i = 0; i < names->len; i++) {
-        const LaunchName *row = &g_array_index(names, LaunchName, i);
+    array_each (const LaunchName, row, names) {
         const char *equal = row->says ? strchr(row->says, '=') : NULL;
         const size_t n = equal ? (size_t)(equal - row->says) : 0;
         const char *word = !row->says ? text : equal ? equal + 1 : row->says;
@@ -89,8 +89,7 @@ void launch_write(const GArray *names, const char *framework, char *const *value
                   void *data)
 {
     bool said[WORDS] = {false};
-    for (guint i = 0; i < names->len; i++) {
-        const LaunchName *row = &g_array_index(names, LaunchName, i);
+    array_each (const LaunchName, row, names) {
         const char *equal = row->says ? strchr(row->says, '=') : NULL;
         if (strcmp(row->framework, framework) != 0 || row->word == WORD_NOTHING ||
             said[row->word] || !value[row->word] ||

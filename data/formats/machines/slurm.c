@@ -19,8 +19,7 @@ FREE_DEFINE(slurm_free, SlurmFile, slurm, g_free(slurm->file),
 uint32_t slurm_gpus(const SlurmFile *slurm)
 {
     uint32_t gpus = 0;
-    for (guint i = 0; i < slurm->node->len; i++) {
-        const SlurmNode *node = slurm->node->pdata[i];
+    pointers_each (const SlurmNode, node, slurm->node) {
         for (guint k = 0; k < node->gpus->len; k++)
             gpus += g_array_index(node->gpus, SlurmGpus, k).gpus;
     }

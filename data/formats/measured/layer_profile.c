@@ -62,12 +62,10 @@ GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,
                                 const char *model, uint32_t tmp, uint32_t mbs)
 {
     GPtrArray *found = g_ptr_array_new();
-    for (guint i = 0; i < profile->times->len; i++) {
-        LayerTime *time = &g_array_index(profile->times, LayerTime, i);
+    array_each (LayerTime, time, profile->times)
         if (time->tmp == tmp && time->mbs == mbs && strcmp(time->model, model) == 0 &&
             layer_profile_is_gpu(time->gpu, type) && strcmp(time->kind, "aux") != 0)
             g_ptr_array_add(found, time);
-    }
     return found;
 }
 
@@ -95,17 +93,14 @@ bool layer_profile_forward(const LayerProfile *profile, const Graph *graph,
         return refuse(error,
                       "profile %s: expected rows of gpu %s, model %s, tmp %u, mbs %u",
                       profile->file, type, graph_name(graph), tmp, mbs);
-    for (guint i = 0; i < times->len; i++) {
-        const LayerTime *time = times->pdata[i];
+    pointers_each (const LayerTime, time, times)
         profiled += g_str_has_prefix(time->kind, "transformer");
-    }
     if (profiled != repeated->len)
         return refuse(error, "profile %s: %s has %u transformer layers, expected %u",
                       profile->file, graph_name(graph), profiled, repeated->len);
     for (uint32_t l = 0; l < graph_n_layers(graph); l++)
         forward_s[l] = 0;
-    for (guint i = 0; i < times->len; i++) {
-        const LayerTime *time = times->pdata[i];
+    pointers_each (const LayerTime, time, times) {
         uint32_t layer = seen == 0 ? 0 : graph_n_layers(graph) - 1;
         if (g_str_has_prefix(time->kind, "transformer"))
             layer = g_array_index(repeated, uint32_t, seen++);

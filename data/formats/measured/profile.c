@@ -206,8 +206,7 @@ void profile_rows(const Profile *profile, const char *device, GArray *list,
 {
     *smallest = INFINITY;
     *largest = 0;
-    for (guint i = 0; i < profile->order->len; i++) {
-        const ProfileBin *bin = profile->order->pdata[i];
+    pointers_each (const ProfileBin, bin, profile->order) {
         if (bin->seconds->len == 0)
             continue;
         *smallest = fmin(*smallest, bin->what.bytes);

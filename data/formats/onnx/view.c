@@ -213,8 +213,7 @@ static View joined(const View *view)
         out.n_atoms--;
         for (uint32_t k = a; k < out.n_atoms; k++)
             out.atom[k] = out.atom[k + 1];
-        for (uint32_t d = 0; d < out.rank; d++) {
-            ViewDim *dim = &out.dim[d];
+        items_each (ViewDim, dim, out.dim, out.rank) {
             uint8_t n = 0;
             for (uint32_t i = 0; i < dim->n; i++)
                 if (dim->atom[i] != a)

@@ -1,6 +1,7 @@
 /* Reading Chakra's execution traces: protocol-buffer messages, each preceded by its length. */
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/stream.h"
 #include "data/formats/trace/trace.h"
@@ -193,8 +194,7 @@ static bool resolve(Reader *reader, GError **error)
             return refuse(error, "%s: node %" G_GUINT64_FORMAT " is there twice",
                           reader->file, node->id);
     }
-    for (guint i = 0; i < trace->node->len; i++) {
-        TraceNode *node = &g_array_index(trace->node, TraceNode, i);
+    array_each (TraceNode, node, trace->node) {
         const uint32_t first = node->first_dep, n = node->n_deps;
         node->first_dep = trace->dep->len;
         for (uint32_t d = first; d < first + n; d++) {

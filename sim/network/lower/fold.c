@@ -22,8 +22,7 @@ static uint64_t bits(double value)
 /* Adds what tells the links of rounds from others to their keys; sums make the order irrelevant. */
 static void add_rounds(const LoweredUses *uses, uint64_t *n_rounds, uint64_t *key)
 {
-    for (uint32_t i = 0; i < uses->round->len; i++) {
-        const LoweredRound *round = &g_array_index(uses->round, LoweredRound, i);
+    array_each (const LoweredRound, round, uses->round) {
         ++*n_rounds;
         for (uint32_t k = 0; k < round->n_uses; k++) {
             const SimUse *use = &g_array_index(uses->use, SimUse, round->first_use + k);
@@ -36,8 +35,7 @@ static void add_rounds(const LoweredUses *uses, uint64_t *n_rounds, uint64_t *ke
 static void keep_apart(const SimLowered *lowered, bool *apart)
 {
     g_assert(lowered->message->len == 0 || lowered->uses->round->len == 0);
-    for (uint32_t i = 0; i < lowered->message->len; i++) {
-        const LoweredMessage *m = &g_array_index(lowered->message, LoweredMessage, i);
+    array_each (const LoweredMessage, m, lowered->message) {
         for (uint32_t k = 0; k < m->n_uses; k++)
             apart[g_array_index(lowered->uses->use, SimUse, m->first_use + k).link] =
                 true;
@@ -48,8 +46,7 @@ static void keep_apart(const SimLowered *lowered, bool *apart)
 static void take_out(LoweredUses *uses, const uint32_t *stands)
 {
     GArray *few = g_array_new(FALSE, FALSE, sizeof(SimUse));
-    for (uint32_t i = 0; i < uses->round->len; i++) {
-        LoweredRound *round = &g_array_index(uses->round, LoweredRound, i);
+    array_each (LoweredRound, round, uses->round) {
         const uint32_t first = round->first_use, end = first + round->n_uses;
         round->first_use = few->len;
         for (uint32_t k = first; k < end; k++) {

@@ -97,8 +97,7 @@ static void index_messages(SimLowered *lowered)
     const GArray *messages = lowered->message;
     lowered->first_of = g_new0(uint32_t, lowered->n_ranks + 1);
     lowered->message_of = g_new(uint32_t, 2 * (size_t)messages->len);
-    for (uint32_t i = 0; i < messages->len; i++) {
-        const LoweredMessage *message = &g_array_index(messages, LoweredMessage, i);
+    array_each (const LoweredMessage, message, messages) {
         lowered->first_of[message->from + 1]++;
         lowered->first_of[message->to + 1]++;
     }
@@ -206,14 +205,12 @@ SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
 void lowered_scale(SimLowered *lowered, double factor)
 {
     g_assert(factor > 0);
-    for (uint32_t i = 0; i < lowered->phase->len; i++) {
-        LoweredPhase *phase = &g_array_index(lowered->phase, LoweredPhase, i);
+    array_each (LoweredPhase, phase, lowered->phase) {
         phase->bytes *= factor;
         phase->payload /= factor;
         phase->latency_s *= factor;
     }
-    for (uint32_t i = 0; i < lowered->message->len; i++) {
-        LoweredMessage *message = &g_array_index(lowered->message, LoweredMessage, i);
+    array_each (LoweredMessage, message, lowered->message) {
         message->bytes *= factor;
         message->latency_s *= factor;
     }

@@ -184,8 +184,7 @@ static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
     const SimLowered *lowered = run->lowered;
     (void)engine, (void)argument;
     run->n_flying = 0;
-    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
-        Flying *flying = &run->flying[b];
+    items_each (Flying, flying, run->flying, lowered->n_bundles) {
         /* it ended at this instant; its handler is still to be called */
         if (!flying->done)
             flying->done = !sim_network_cancel(run->network, flying->flow, &flying->bytes,

@@ -245,8 +245,7 @@ static Times price_half(const Choices *c, const Needs *needs, const Half *half)
 
 void choices_price_halves(Choices *c)
 {
-    for (uint32_t g = 0; g < c->groups->len; g++) {
-        Group *group = &g_array_index(c->groups, Group, g);
+    array_each (Group, group, c->groups) {
         for (uint32_t h = 0; h < c->pricer->n_classes; h++)
             group->least.s[h] = INFINITY;
         for (uint32_t i = group->first; i != UINT32_MAX;) {

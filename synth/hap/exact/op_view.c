@@ -218,12 +218,10 @@ static void price_plans(const Pricer *pricer, const OpView *view, uint32_t p,
                                  set->kept, set->made);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         set->least.s[h] = INFINITY;
-        for (uint32_t k = 0; k < set->plans->len; k++) {
-            const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
+        array_each (const ParameterPlan, plan, set->plans)
             set->least.s[h] =
                 fmin(set->least.s[h], plan->comm_s + plan->initial.s[h] +
                                           plan->work.s[h] + plan->tail.s[h]);
-        }
     }
 }
 

@@ -84,8 +84,7 @@ static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, uint32
 {
     const Label *label = &g_array_index(s->table[id].labels, Label, index);
     const GArray *along = choices_along(s->states->cut[id].move->choices, in, arc, room);
-    for (uint32_t k = 0; k < along->len; k++) {
-        const Transition *t = &g_array_index(along, Transition, k);
+    array_each (const Transition, t, along) {
         Label next = label_extend(&s->pricer, label, t);
         next.state = to;
         next.parent = index;

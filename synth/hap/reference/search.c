@@ -350,11 +350,9 @@ static void walk(Search *s)
         if (!(node_at(s, node)->score_s < s->best_s)) /* line 5 */
             break;
         s->expansions++;
-        for (uint32_t t = 0; t < s->theory->fused->len; t++) {
-            const Fused *fused = &g_array_index(s->theory->fused, Fused, t);
+        array_each (const Fused, fused, s->theory->fused)
             if (applies(fused, set_of(s, node)))
                 append(s, node, fused, set);
-        }
     }
 }
 

@@ -1,0 +1,24 @@
+/* Walking all elements of a list, where their places do not matter:
+ *
+ *     items_each (const Machine, machine, cluster->machine, cluster->n_machines)
+ *         gpus += machine->gpus;
+ *
+ * `machine` points to one element after the other. The list must not grow meanwhile. array_each is
+ * for a GArray of the elements, pointers_each for a GPtrArray of pointers to them. */
+#pragma once
+
+#include <glib.h>
+#include <stdbool.h>
+
+#define items_each(Type, item, first, n)                                     \
+    for (Type *item = (first), *const item##_end = item ? item + (n) : item; \
+         item < item##_end; item++)
+
+#define array_each(Type, item, array) \
+    items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
+
+#define pointers_each(Type, item, array)                                             \
+    for (Type **item##_at = (Type **)(void *)(array)->pdata,                         \
+              **const item##_end = item##_at ? item##_at + (array)->len : item##_at, \
+              *item;                                                                 \
+         item##_at < item##_end && ((item = *item##_at), true); item##_at++)
