@@ -50,11 +50,9 @@ static void scale_line(LinkCost *line, double bandwidth, double latency)
 /* Scales the curves between machines or inside them. */
 static void scale_curves(Cluster *cluster, bool between, double bandwidth, double latency)
 {
-    for (uint32_t i = 0; i < cluster->curves.n; i++) {
-        CollectiveCurve *curve = &cluster->curves.curve[i];
+    items_each (CollectiveCurve, curve, cluster->curves.curve, cluster->curves.n)
         if ((curve->hosts > 1) == between)
             curve_scale(curve, bandwidth, latency, curve);
-    }
 }
 
 static void scale_network(Cluster *cluster, double bandwidth, double latency)
@@ -114,8 +112,7 @@ static bool scale_type(Cluster *cluster, const char *name, const char *what,
                                  : type_of_alias(cluster, name);
     const char *pattern = alias ? alias : name;
     bool any = false;
-    for (uint32_t i = 0; i < cluster->n_types; i++) {
-        DeviceType *type = &cluster->type[i];
+    items_each (DeviceType, type, cluster->type, cluster->n_types) {
         if (!g_pattern_match_simple(pattern, type->name))
             continue;
         any = true;
@@ -229,13 +226,11 @@ static bool choose(Cluster *cluster, const char *text, bool chosen, GError **err
 /* A machine of that device type, if wanted with a link between its GPUs; NULL: there is none. */
 static const Machine *find_alike(const Cluster *cluster, const char *type, bool linked)
 {
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines)
         if (machine->n_parts == 0 &&
             strcmp(cluster->type[machine->type].name, type) == 0 &&
             (!linked || machine->gpus > 1))
             return machine;
-    }
     return NULL;
 }
 

@@ -89,8 +89,7 @@ static bool check_machines(const Cluster *cluster, GError **error)
     uint64_t gpus = 0;
     if (cluster->n_machines == 0)
         return refuse(error, "no machine is left");
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         if (!check_machine(machine, error))
             return false;
         if (!g_hash_table_add(seen, machine->name))
@@ -137,8 +136,7 @@ static bool check_collectives(const Cluster *cluster, GError **error)
 
 static bool check_curves(const CollectiveCurves *curves, GError **error)
 {
-    for (uint32_t i = 0; i < curves->n; i++) {
-        const CollectiveCurve *curve = &curves->curve[i];
+    items_each (const CollectiveCurve, curve, curves->curve, curves->n) {
         g_autofree char *what =
             g_strdup_printf("curve of %s", collective_name(curve->kind));
         if (!curve_check(curve, what, error))

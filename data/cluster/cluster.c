@@ -149,8 +149,7 @@ bool device_type_is_fitted(const DeviceType *type)
 
 bool cluster_set_kernels(Cluster *cluster, GError **error)
 {
-    for (uint32_t i = 0; i < cluster->n_types; i++) {
-        DeviceType *type = &cluster->type[i];
+    items_each (DeviceType, type, cluster->type, cluster->n_types) {
         g_clear_pointer(&type->kernels, kernel_device_free);
         if (!type->op && chip_is_known(&type->chip) &&
             !(type->kernels = kernel_device_new(type, error)))
@@ -263,11 +262,9 @@ static void view_working(ClusterView *view)
     double all = 0;
     for (uint32_t j = 0; j < view->n_devices; j++)
         all += view->device[j].rate;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        Device *device = &view->device[j];
+    items_each (Device, device, view->device, view->n_devices)
         if (device->fitted)
             view->pricing[device->fitted - 1].working = device->rate / device->gpus / all;
-    }
 }
 
 static void view_devices(ClusterView *view)

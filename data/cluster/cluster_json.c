@@ -218,8 +218,7 @@ static json_t *collectives_json(const Cluster *cluster)
 static json_t *regions_json(const Cluster *cluster)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        const RegionLink *link = &cluster->region_link[i];
+    items_each (const RegionLink, link, cluster->region_link, cluster->n_region_links) {
         json_t *object = json_pack("{s:s, s:s}", "from", link->from, "to", link->to);
         set_link(object, &link->link);
         members_json(REGION_MEMBER, REGION_NUMBERS, link, object);

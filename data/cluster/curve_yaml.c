@@ -7,14 +7,12 @@ static const Member POINT_MEMBER[] = {POINT_MEMBERS(MEMBER_ROW)},
                     CURVE_MEMBER[] = {CURVE_MEMBERS(MEMBER_ROW)};
 
 static const cyaml_schema_field_t POINT[] = {POINT_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
-static const cyaml_schema_value_t POINT_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, CurvePointText, POINT)};
 
 static const cyaml_schema_field_t CURVE[] = {
     TEXT("collective", CurveText, collective, NAME_MAX_BYTES),
     OPTIONAL_TEXT("device", CurveText, device, NAME_MAX_BYTES),
-    CURVE_MEMBERS(MEMBER_FIELD) CYAML_FIELD_SEQUENCE(
-        "points", CYAML_FLAG_POINTER, CurveText, point, &POINT_ENTRY, 1, POINTS_MAX),
+    CURVE_MEMBERS(MEMBER_FIELD)
+        LIST("points", CurveText, point, CurvePointText, POINT, POINTS_MAX),
     OPTIONAL_TEXT("source", CurveText, source, SOURCE_MAX_BYTES),
     CYAML_FIELD_END,
 };

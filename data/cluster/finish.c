@@ -43,8 +43,7 @@ void cluster_finish(Cluster *cluster)
         *least = machine->port;
         cluster->curves.port_gpus = machine->gpus;
     }
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines) {
         Peers peers;
         if (machine->n_parts == 0 && machine->peers &&
             peers_parse(machine->peers, machine->gpus, &peers, NULL))

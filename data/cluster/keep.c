@@ -20,8 +20,7 @@ static void drop_links(Cluster *cluster, const char *machine)
 {
     NetworkSpec *network = cluster->network;
     uint32_t n = 0;
-    for (uint32_t i = 0; i < network->n_links; i++) {
-        NetworkLink *link = &network->explicit_link[i];
+    items_each (NetworkLink, link, network->explicit_link, network->n_links) {
         if (ends_at(link->from, machine) || ends_at(link->to, machine)) {
             g_free(link->from);
             g_free(link->to);

@@ -72,18 +72,15 @@ const KernelLaw *kernel_laws(uint32_t *n)
 
 /* --- reading --- */
 
-#define GENERATION_MEMBERS(X)                                                            \
-    X(GenerationText, KernelGeneration, sm, sm, COUNT, false, ALONE, BYTES, 1, 10000, 0) \
-    X(GenerationText, KernelGeneration, gcn, gcn, COUNT, false, ALONE, BYTES, 1, 10000,  \
-      0)                                                                                 \
-    X(GenerationText, KernelGeneration, lanes, lanes, NUMBER, true, ALONE, BYTES, 1,     \
-      1e5, NAN)                                                                          \
-    X(GenerationText, KernelGeneration, threads, threads, NUMBER, true, ALONE, BYTES, 1, \
-      1e6, NAN)                                                                          \
-    X(GenerationText, KernelGeneration, l2, l2_bytes, QUANTITY, true, ALONE, BYTES,      \
-      SMALLEST, LARGEST, NAN)                                                            \
-    X(GenerationText, KernelGeneration, process, process_nm, NUMBER, true, ALONE, BYTES, \
-      0.1, 1000, NAN)
+#define GENERATION_MEMBERS(X)                                                           \
+    X(GenerationText, KernelGeneration, sm, sm, COUNT(1, 10000), false, ALONE, 0)       \
+    X(GenerationText, KernelGeneration, gcn, gcn, COUNT(1, 10000), false, ALONE, 0)     \
+    X(GenerationText, KernelGeneration, lanes, lanes, NUMBER(1, 1e5), true, ALONE, NAN) \
+    X(GenerationText, KernelGeneration, threads, threads, NUMBER(1, 1e6), true, ALONE,  \
+      NAN)                                                                              \
+    X(GenerationText, KernelGeneration, l2, l2_bytes, SIZE, true, ALONE, NAN)           \
+    X(GenerationText, KernelGeneration, process, process_nm, NUMBER(0.1, 1000), true,   \
+      ALONE, NAN)
 
 typedef struct {
     char *name, *value, *unit, *source;
@@ -111,26 +108,18 @@ static const cyaml_schema_field_t CONSTANT_FIELD[] = {
     OPTIONAL_TEXT("source", ConstantText, source, SOURCE_MAX),
     CYAML_FIELD_END,
 };
-static const cyaml_schema_value_t CONSTANT_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, ConstantText, CONSTANT_FIELD)};
 static const cyaml_schema_field_t LAW_FIELD[] = {
     TEXT("law", LawText, law, NAME_MAX_BYTES),
     TEXT("source", LawText, source, SOURCE_MAX),
-    CYAML_FIELD_SEQUENCE("constants", CYAML_FLAG_POINTER, LawText, constant,
-                         &CONSTANT_ENTRY, 1, CONSTANTS_MAX),
+    LIST("constants", LawText, constant, ConstantText, CONSTANT_FIELD, CONSTANTS_MAX),
     CYAML_FIELD_END,
 };
-static const cyaml_schema_value_t LAW_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, LawText, LAW_FIELD)};
 static const cyaml_schema_field_t GENERATION_FIELD[] = {GENERATION_MEMBERS(MEMBER_FIELD)
                                                             CYAML_FIELD_END};
-static const cyaml_schema_value_t GENERATION_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, GenerationText, GENERATION_FIELD)};
 static const cyaml_schema_field_t LAWS_FIELD[] = {
-    CYAML_FIELD_SEQUENCE("generations", CYAML_FLAG_POINTER, LawsText, generation,
-                         &GENERATION_ENTRY, 1, KERNEL_GENERATIONS_MAX),
-    CYAML_FIELD_SEQUENCE("laws", CYAML_FLAG_POINTER, LawsText, law, &LAW_ENTRY, 1,
-                         LAWS_MAX),
+    LIST("generations", LawsText, generation, GenerationText, GENERATION_FIELD,
+         KERNEL_GENERATIONS_MAX),
+    LIST("laws", LawsText, law, LawText, LAW_FIELD, LAWS_MAX),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t LAWS_SCHEMA = {

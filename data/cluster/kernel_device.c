@@ -52,8 +52,8 @@ static const KernelGeneration *generation_of(const KernelConstants *constants,
                                              const Chip *chip)
 {
     const KernelGeneration *found = NULL;
-    for (uint32_t i = 0; i < constants->n_generations; i++) {
-        const KernelGeneration *row = &constants->generation[i];
+    items_each (const KernelGeneration, row, constants->generation,
+                constants->n_generations) {
         const bool alike = (row->gcn > 0) == (chip->gcn > 0);
         if (alike && (!found || row->sm + row->gcn <= chip->sm + chip->gcn))
             found = row;

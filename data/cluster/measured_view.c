@@ -31,8 +31,7 @@ bool cluster_view_check_times(const ClusterView *view, const Graph *graph, GErro
     uint32_t n = 0, last = UINT32_MAX;
     if (!graph_has_times(graph))
         return true;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_each (const Device, device, view->device, view->n_devices) {
         if (device->type == last)
             continue;
         last = device->type;
@@ -72,8 +71,7 @@ static ClusterView *view_copy(const ClusterView *view)
 /* Lets devices point to the prices of this view. */
 static void view_price(ClusterView *view)
 {
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        Device *device = &view->device[j];
+    items_each (Device, device, view->device, view->n_devices) {
         const KernelPricing *pricing =
             device->fitted ? &view->pricing[device->fitted - 1] : NULL;
         device->kernels = pricing && pricing->device && !device->mixed ? pricing : NULL;
@@ -103,11 +101,9 @@ ClusterView *cluster_view_held(const ClusterView *view, const Runtime *runtime,
     ClusterView *copy = view_copy(view);
     copy->runtime = runtime;
     view_price(copy);
-    for (uint32_t j = 0; j < copy->n_devices; j++) {
-        Device *device = &copy->device[j];
+    items_each (Device, device, copy->device, copy->n_devices)
         device->memory_bytes = runtime_left_bytes(
             runtime, device->capacity_bytes, device->runtime_bytes > 0, communicators);
-    }
     return copy;
 }
 

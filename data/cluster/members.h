@@ -35,73 +35,73 @@ typedef enum { MEMBER_ALONE, MEMBER_NOT_BELOW, MEMBER_NOT_ABOVE } MemberBound;
 typedef struct {
     const char *key;
     MemberKind kind;
-    bool needed;
-    MemberBound bound;
     Quantity quantity; /* of the kinds with a unit */
     double low, high;
-    double unsaid;      /* a value that is not written; NAN: all are. Infinite ones never are */
+    bool needed;
+    MemberBound bound;
+    double
+        unsaid; /* a value that is not written; NAN: all are. Infinite ones never are */
     size_t text, value; /* offsets of the char * and of the value */
 } Member;
 
-/* X(text's type, value's type, key, member of the value, kind, needed, bound, quantity, low, high,
- * unsaid) */
-#define LINK_MEMBERS(X)                                                                       \
-    X(LinkText, LinkCost, latency, latency_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S, NAN) \
-    X(LinkText, LinkCost, bandwidth, bandwidth, QUANTITY, true, ALONE, BANDWIDTH, SMALLEST,   \
-      LARGEST, NAN)
+/* clang-format off */
+/* The range of a number: kind, quantity, low, high. */
+#define RANGE_QUANTITY(quantity, low, high) MEMBER_QUANTITY, QUANTITY_##quantity, low, high
+#define RANGE_TIME                          RANGE_QUANTITY(TIME, 0, LONGEST_S)
+#define RANGE_BANDWIDTH                     RANGE_QUANTITY(BANDWIDTH, SMALLEST, LARGEST)
+#define RANGE_RATE                          RANGE_QUANTITY(RATE, SMALLEST, LARGEST)
+#define RANGE_SIZE                          RANGE_QUANTITY(BYTES, SMALLEST, LARGEST)
+#define RANGE_BYTES(low)                    MEMBER_BYTES, QUANTITY_BYTES, low, LARGEST
+#define RANGE_COUNT(low, high)              MEMBER_COUNT, QUANTITY_BYTES, low, high
+#define RANGE_NUMBER(low, high)             MEMBER_NUMBER, QUANTITY_BYTES, low, high
+#define RANGE_FACTOR(high)                  MEMBER_FACTOR, QUANTITY_BYTES, 1, high
 
-#define PORT_MEMBERS(X)                                                                       \
-    X(PortText, Port, bandwidth, bandwidth, QUANTITY, true, ALONE, BANDWIDTH, SMALLEST,       \
-      LARGEST, NAN)                                                                           \
-    X(PortText, Port, gpu, gpu, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST, LARGEST, 0)      \
-    X(PortText, Port, nics, nics, COUNT, false, ALONE, BYTES, 1, 1000, 0)                     \
-    X(PortText, Port, base, base_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0)            \
-    X(PortText, Port, hop, hop_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0)
+/* X(text's type, value's type, key, member of the value, range, needed, bound, unsaid) */
+#define LINK_MEMBERS(X)                                                      \
+    X(LinkText, LinkCost, latency, latency_s, TIME, true, ALONE, NAN)        \
+    X(LinkText, LinkCost, bandwidth, bandwidth, BANDWIDTH, true, ALONE, NAN)
 
-#define TYPE_MEMBERS(X)                                                                      \
-    X(TypeText, DeviceType, rate, rate, QUANTITY, true, ALONE, RATE, SMALLEST, LARGEST, NAN) \
-    X(TypeText, DeviceType, memory, memory_bytes, BYTES, true, ALONE, BYTES, SMALLEST,       \
-      LARGEST, NAN)                                                                          \
-    X(TypeText, DeviceType, runtime, runtime_bytes, BYTES, false, NOT_ABOVE, BYTES, 0,       \
-      LARGEST, 0)                                                                            \
-    X(TypeText, DeviceType, power, power_w, QUANTITY, false, ALONE, POWER, 0, LARGEST, 0)    \
-    X(TypeText, DeviceType, slowdown, slowdown, FACTOR, false, ALONE, BYTES, 1,              \
-      LARGEST_SLOWDOWN, 1)                                                                   \
-    X(TypeText, DeviceType, interference, interference, FACTOR, false, ALONE, BYTES, 1,      \
-      LARGEST_SLOWDOWN, 1)                                                                   \
-    X(TypeText, DeviceType, crowding, crowding, NUMBER, false, ALONE, BYTES, 0,              \
-      LARGEST_SLOWDOWN, 0)                                                                   \
-    X(TypeText, DeviceType, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
-    X(TypeText, DeviceType, handover, handover_s, QUANTITY, false, ALONE, TIME, 0,           \
-      LONGEST_S, 0)
+#define PORT_MEMBERS(X)                                                  \
+    X(PortText, Port, bandwidth, bandwidth, BANDWIDTH, true, ALONE, NAN) \
+    X(PortText, Port, gpu, gpu, BANDWIDTH, false, ALONE, 0)              \
+    X(PortText, Port, nics, nics, COUNT(1, 1000), false, ALONE, 0)       \
+    X(PortText, Port, base, base_s, TIME, false, ALONE, 0)               \
+    X(PortText, Port, hop, hop_s, TIME, false, ALONE, 0)
+
+#define TYPE_MEMBERS(X)                                                                           \
+    X(TypeText, DeviceType, rate, rate, RATE, true, ALONE, NAN)                                   \
+    X(TypeText, DeviceType, memory, memory_bytes, BYTES(SMALLEST), true, ALONE, NAN)              \
+    X(TypeText, DeviceType, runtime, runtime_bytes, BYTES(0), false, NOT_ABOVE, 0)                \
+    X(TypeText, DeviceType, power, power_w, QUANTITY(POWER, 0, LARGEST), false, ALONE, 0)         \
+    X(TypeText, DeviceType, slowdown, slowdown, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 1)        \
+    X(TypeText, DeviceType, interference, interference, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 1)\
+    X(TypeText, DeviceType, crowding, crowding, NUMBER(0, LARGEST_SLOWDOWN), false, ALONE, 0)     \
+    X(TypeText, DeviceType, launch, launch_s, TIME, false, ALONE, 0)                              \
+    X(TypeText, DeviceType, handover, handover_s, TIME, false, ALONE, 0)
 
 /* Of a data sheet's file, and of the section `chip` of a cluster's device type. */
-#define CHIP_SHEET_MEMBERS(X)                                                                \
-    X(ChipText, Chip, sm, sm, COUNT, false, ALONE, BYTES, 1, 10000, 0)                       \
-    X(ChipText, Chip, gcn, gcn, COUNT, false, ALONE, BYTES, 1, 10000, 0)                     \
-    X(ChipText, Chip, processors, processors, COUNT, false, ALONE, BYTES, 1, 10000, 0)       \
-    X(ChipText, Chip, bandwidth, bandwidth, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST,     \
-      LARGEST, 0)                                                                            \
-    X(ChipText, Chip, bus, bus, COUNT, false, ALONE, BYTES, 1, 1000000, 0)                   \
-    X(ChipText, Chip, clock, clock_hz, QUANTITY, false, ALONE, FREQUENCY, LOWEST_HZ,         \
-      HIGHEST_HZ, 0)                                                                         \
-    X(ChipText, Chip, l2, l2_bytes, QUANTITY, false, ALONE, BYTES, SMALLEST, LARGEST, 0)     \
-    X(ChipText, Chip, process, process_nm, NUMBER, false, ALONE, BYTES, 0.1, 1000, 0)        \
-    X(ChipText, Chip, memory_share, memory_share, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)   \
-    X(ChipText, Chip, sustained, sustained, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, \
-      0)                                                                                     \
-    X(ChipText, Chip, issue, issue, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)                 \
-    X(ChipText, Chip, reach, reach, NUMBER, false, ALONE, BYTES, 0.01, 1, 0)
+#define CHIP_SHEET_MEMBERS(X)                                                                     \
+    X(ChipText, Chip, sm, sm, COUNT(1, 10000), false, ALONE, 0)                                   \
+    X(ChipText, Chip, gcn, gcn, COUNT(1, 10000), false, ALONE, 0)                                 \
+    X(ChipText, Chip, processors, processors, COUNT(1, 10000), false, ALONE, 0)                   \
+    X(ChipText, Chip, bandwidth, bandwidth, BANDWIDTH, false, ALONE, 0)                           \
+    X(ChipText, Chip, bus, bus, COUNT(1, 1000000), false, ALONE, 0)                               \
+    X(ChipText, Chip, clock, clock_hz, QUANTITY(FREQUENCY, LOWEST_HZ, HIGHEST_HZ), false, ALONE, 0)\
+    X(ChipText, Chip, l2, l2_bytes, SIZE, false, ALONE, 0)                                        \
+    X(ChipText, Chip, process, process_nm, NUMBER(0.1, 1000), false, ALONE, 0)                    \
+    X(ChipText, Chip, memory_share, memory_share, NUMBER(0.01, 1), false, ALONE, 0)               \
+    X(ChipText, Chip, sustained, sustained, RATE, false, ALONE, 0)                                \
+    X(ChipText, Chip, issue, issue, NUMBER(0.01, 1), false, ALONE, 0)                             \
+    X(ChipText, Chip, reach, reach, NUMBER(0.01, 1), false, ALONE, 0)
 
 /* In the section only. */
-#define CHIP_PEAK_MEMBERS(X)                                                          \
-    X(ChipText, Chip, tf32, tf32, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0) \
-    X(ChipText, Chip, fp4, fp4, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, 0)
+#define CHIP_PEAK_MEMBERS(X)                             \
+    X(ChipText, Chip, tf32, tf32, RATE, false, ALONE, 0) \
+    X(ChipText, Chip, fp4, fp4, RATE, false, ALONE, 0)
 
 /* Of the section `kernels` of a device type: factors on the times of kernels. */
-#define KERNEL_FACTOR_MEMBER(X, key)                                                           \
-    X(KernelsText, KernelFactors, key, key, NUMBER, false, ALONE, BYTES, 1e-12, 1e12, \
-      0)
+#define KERNEL_FACTOR_MEMBER(X, key) \
+    X(KernelsText, KernelFactors, key, key, NUMBER(1e-12, 1e12), false, ALONE, 0)
 #define KERNEL_FACTOR_MEMBERS(X)        \
     KERNEL_FACTOR_MEMBER(X, products)   \
     KERNEL_FACTOR_MEMBER(X, experts)    \
@@ -110,73 +110,64 @@ typedef struct {
     KERNEL_FACTOR_MEMBER(X, loss)       \
     KERNEL_FACTOR_MEMBER(X, update)
 
-#define OP_MEMBERS(X)                                                                         \
-    X(OpCostText, OpCost, overhead, overhead_s, QUANTITY, true, ALONE, TIME, 0, LONGEST_S,    \
-      NAN)                                                                                    \
-    X(OpCostText, OpCost, rate, rate, QUANTITY, false, ALONE, RATE, SMALLEST, LARGEST, NAN)   \
-    X(OpCostText, OpCost, bandwidth, bandwidth, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST,  \
-      LARGEST, NAN)                                                                           \
-    X(OpCostText, OpCost, smallest, smallest, QUANTITY, true, ALONE, BYTES, 0, LARGEST, NAN)  \
-    X(OpCostText, OpCost, largest, largest, QUANTITY, true, NOT_BELOW, BYTES, SMALLEST,       \
-      LARGEST, NAN)                                                                           \
-    X(OpCostText, OpCost, launch, launch_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, NAN)  \
-    X(OpCostText, OpCost, wave, wave, COUNT, false, ALONE, BYTES, 0, WAVE_MAX, 0)             \
-    X(OpCostText, OpCost, fill, fill, NUMBER, false, ALONE, BYTES, 0, WAVE_MAX, 0)
+#define OP_MEMBERS(X)                                                                        \
+    X(OpCostText, OpCost, overhead, overhead_s, TIME, true, ALONE, NAN)                      \
+    X(OpCostText, OpCost, rate, rate, RATE, false, ALONE, NAN)                               \
+    X(OpCostText, OpCost, bandwidth, bandwidth, BANDWIDTH, false, ALONE, NAN)                \
+    X(OpCostText, OpCost, smallest, smallest, QUANTITY(BYTES, 0, LARGEST), true, ALONE, NAN) \
+    X(OpCostText, OpCost, largest, largest, SIZE, true, NOT_BELOW, NAN)                      \
+    X(OpCostText, OpCost, launch, launch_s, TIME, false, ALONE, NAN)                         \
+    X(OpCostText, OpCost, wave, wave, COUNT(0, WAVE_MAX), false, ALONE, 0)                   \
+    X(OpCostText, OpCost, fill, fill, NUMBER(0, WAVE_MAX), false, ALONE, 0)
 
-#define PIECES_MEMBERS(X)                                                                    \
-    X(CollectiveText, CollectivePieces, smallest, smallest, QUANTITY, false, ALONE, BYTES, 0, \
-      LARGEST, NAN)                                                                          \
-    X(CollectiveText, CollectivePieces, largest, largest, QUANTITY, false, NOT_BELOW, BYTES, \
-      SMALLEST, LARGEST, NAN)
+#define PIECES_MEMBERS(X)                                                                         \
+    X(CollectiveText, CollectivePieces, smallest, smallest, QUANTITY(BYTES, 0, LARGEST), false, ALONE, NAN)\
+    X(CollectiveText, CollectivePieces, largest, largest, SIZE, false, NOT_BELOW, NAN)
 
-#define MACHINE_MEMBERS(X)                                                                  \
-    X(GroupText, Machine, gpus, gpus, COUNT, false, ALONE, BYTES, 1, GPUS_MAX, NAN)         \
-    X(GroupText, Machine, stretch, stretch, FACTOR, false, ALONE, BYTES, 1,                 \
-      CLUSTER_MAX_STRETCH, 0)                                                               \
-    X(GroupText, Machine, sums, sums, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)  \
-    X(GroupText, Machine, tree_sums, tree_sums, FACTOR, false, ALONE, BYTES, 1,             \
-      LARGEST_SLOWDOWN, 0)                                                                  \
-    X(GroupText, Machine, host_memory, host_memory_bytes, BYTES, false, ALONE, BYTES, 1, LARGEST, 0) \
-    X(GroupText, Machine, host_link, host_link, QUANTITY, false, ALONE, BANDWIDTH, SMALLEST,         \
-      LARGEST, 0)                                                                                    \
-    X(GroupText, Machine, host_bandwidth, host_bandwidth, QUANTITY, false, ALONE, BANDWIDTH,         \
-      SMALLEST, LARGEST, 0)                                                                          \
-    X(GroupText, Machine, price, price, QUANTITY, false, ALONE, PRICE, 0, HIGHEST_PRICE, 0) \
-    X(GroupText, Machine, preemptible, preemptible, QUANTITY, false, NOT_ABOVE, PRICE, 0,   \
-      HIGHEST_PRICE, 0)
+#define MACHINE_MEMBERS(X)                                                                        \
+    X(GroupText, Machine, gpus, gpus, COUNT(1, GPUS_MAX), false, ALONE, NAN)                      \
+    X(GroupText, Machine, stretch, stretch, FACTOR(CLUSTER_MAX_STRETCH), false, ALONE, 0)         \
+    X(GroupText, Machine, sums, sums, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 0)                  \
+    X(GroupText, Machine, tree_sums, tree_sums, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 0)        \
+    X(GroupText, Machine, host_memory, host_memory_bytes, BYTES(1), false, ALONE, 0)              \
+    X(GroupText, Machine, host_link, host_link, BANDWIDTH, false, ALONE, 0)                       \
+    X(GroupText, Machine, host_bandwidth, host_bandwidth, BANDWIDTH, false, ALONE, 0)             \
+    X(GroupText, Machine, price, price, QUANTITY(PRICE, 0, HIGHEST_PRICE), false, ALONE, 0)       \
+    X(GroupText, Machine, preemptible, preemptible, QUANTITY(PRICE, 0, HIGHEST_PRICE), false, NOT_ABOVE, 0)
 
-#define REGION_MEMBERS(X) \
-    X(RegionText, RegionLink, price, toll, QUANTITY, false, ALONE, TOLL, 0, HIGHEST_TOLL, 0)
+#define REGION_MEMBERS(X)                                                                    \
+    X(RegionText, RegionLink, price, toll, QUANTITY(TOLL, 0, HIGHEST_TOLL), false, ALONE, 0)
 
-#define CURVE_MEMBERS(X)                                                                      \
-    X(CurveText, CollectiveCurve, ranks, ranks, COUNT, true, ALONE, BYTES, 2, GPUS_MAX, NAN)  \
-    X(CurveText, CollectiveCurve, hosts, hosts, COUNT, true, ALONE, BYTES, 1, GPUS_MAX, NAN)  \
-    X(CurveText, CollectiveCurve, step, step_s, QUANTITY, false, ALONE, TIME, 0, LONGEST_S, 0) \
-    X(CurveText, CollectiveCurve, sums, sums, FACTOR, false, ALONE, BYTES, 1,                 \
-      LARGEST_SLOWDOWN, 0)                                                                    \
-    X(CurveText, CollectiveCurve, own, own, NUMBER, false, ALONE, BYTES, 0, 1, 0)
+#define CURVE_MEMBERS(X)                                                                 \
+    X(CurveText, CollectiveCurve, ranks, ranks, COUNT(2, GPUS_MAX), true, ALONE, NAN)    \
+    X(CurveText, CollectiveCurve, hosts, hosts, COUNT(1, GPUS_MAX), true, ALONE, NAN)    \
+    X(CurveText, CollectiveCurve, step, step_s, TIME, false, ALONE, 0)                   \
+    X(CurveText, CollectiveCurve, sums, sums, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 0) \
+    X(CurveText, CollectiveCurve, own, own, NUMBER(0, 1), false, ALONE, 0)
 
-#define POINT_MEMBERS(X)                                                                     \
-    X(CurvePointText, CurvePoint, bytes, bytes, QUANTITY, true, ALONE, BYTES, SMALLEST,      \
-      LARGEST, NAN)                                                                          \
-    X(CurvePointText, CurvePoint, time, seconds, QUANTITY, true, ALONE, TIME, SHORTEST_S,    \
-      LONGEST_S, NAN)
+#define POINT_MEMBERS(X)                                                                          \
+    X(CurvePointText, CurvePoint, bytes, bytes, SIZE, true, ALONE, NAN)                           \
+    X(CurvePointText, CurvePoint, time, seconds, QUANTITY(TIME, SHORTEST_S, LONGEST_S), true, ALONE, NAN)
 
-#define RULE_MEMBERS(X)                                                                       \
-    X(TuningRuleText, TuningRule, most_ranks, most_ranks, COUNT, false, ALONE, BYTES, 1,      \
-      UINT32_MAX, UINT32_MAX)                                                                 \
-    X(TuningRuleText, TuningRule, most_bytes, most_bytes, QUANTITY, false, ALONE, BYTES,      \
-      SMALLEST, LARGEST, NAN)
+#define RULE_MEMBERS(X)                                                                           \
+    X(TuningRuleText, TuningRule, most_ranks, most_ranks, COUNT(1, UINT32_MAX), false, ALONE, UINT32_MAX)\
+    X(TuningRuleText, TuningRule, most_bytes, most_bytes, SIZE, false, ALONE, NAN)
 
+/* clang-format on */
 /* A row as the text's member, as a field of the schema, and as a Member. */
-#define MEMBER_TEXT(T, V, key, member, kind, needed, bound, quantity, low, high, unsaid) \
-    char *key;
-#define MEMBER_FIELD(T, V, key, member, kind, needed, bound, quantity, low, high, unsaid) \
-    CYAML_FIELD_STRING_PTR(#key, CYAML_FLAG_POINTER | ((needed) ? 0 : CYAML_FLAG_OPTIONAL), \
-                           T, key, 1, NAME_MAX_BYTES),
-#define MEMBER_ROW(T, V, key, member, kind, needed, bound, quantity, low, high, unsaid)   \
-    {#key,      MEMBER_##kind,         needed, MEMBER_##bound, QUANTITY_##quantity,       \
-     low,       high,                  unsaid, offsetof(T, key), offsetof(V, member)},
+#define MEMBER_TEXT(T, V, key, ...) char *key;
+#define MEMBER_FIELD(T, V, key, member, range, needed, ...)                              \
+    CYAML_FIELD_STRING_PTR(#key,                                                         \
+                           CYAML_FLAG_POINTER | ((needed) ? 0 : CYAML_FLAG_OPTIONAL), T, \
+                           key, 1, NAME_MAX_BYTES),
+#define MEMBER_ROW(T, V, key, member, range, needed, bound, unsaid) \
+    {#key,                                                          \
+     RANGE_##range,                                                 \
+     needed,                                                        \
+     MEMBER_##bound,                                                \
+     unsaid,                                                        \
+     offsetof(T, key),                                              \
+     offsetof(V, member)},
 
 /* Texts in schemas. */
 #define TEXT(key, type, member, max) \
@@ -184,6 +175,18 @@ typedef struct {
 #define OPTIONAL_TEXT(key, type, member, max)                                           \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                            1, max)
+
+/* Lists of sections, and sections, in schemas. */
+#define LIST(key, type, member, T, fields, most) \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER, type, member, ENTRY(T, fields), 1, most)
+#define OPTIONAL_LIST(key, type, member, T, fields, most)                             \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
+                         ENTRY(T, fields), 1, most)
+#define ENTRY(T, fields) \
+    (&(const cyaml_schema_value_t){CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, T, fields)})
+#define OPTIONAL_SECTION(key, type, member, fields)                                      \
+    CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
+                            fields)
 
 /* "parent.name"; the name alone at the top, where the parent is "". Caller frees. */
 static inline char *yaml_key(const char *parent, const char *name)

@@ -88,8 +88,7 @@ static bool read_ranges(Ranges *r, GError **error)
 static void add_types(GString *text, const Cluster *like)
 {
     g_string_append(text, "device_types:\n");
-    for (uint32_t t = 0; t < like->n_types; t++) {
-        const DeviceType *type = &like->type[t];
+    items_each (const DeviceType, type, like->type, like->n_types) {
         g_autofree char *rate = units_exact(type->rate, QUANTITY_RATE);
         g_autofree char *memory = units_exact((double)type->memory_bytes, QUANTITY_BYTES);
         g_string_append_printf(text,

@@ -12,20 +12,20 @@
 enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
 
 /* clang-format off */
-#define RUNTIME_MEMBERS(X)                                                                                      \
-    X(RuntimeText, Runtime, gradients, gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                          \
-    X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)        \
-    X(RuntimeText, Runtime, float_gradients, float_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)              \
-    X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT, false, ALONE, BYTES, 0, 1, 0)                \
-    X(RuntimeText, Runtime, norms, norms, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)                        \
-    X(RuntimeText, Runtime, gates, gates, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)                        \
-    X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT, false, ALONE, BYTES, 0, MOST_COPIES, 0)            \
-    X(RuntimeText, Runtime, prefetch, prefetch, COUNT, false, ALONE, BYTES, 0, MOST_LAYERS, 0)                  \
-    X(RuntimeText, Runtime, context, context_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)                  \
-    X(RuntimeText, Runtime, workspace, workspace_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)              \
-    X(RuntimeText, Runtime, communicator, communicator_bytes, BYTES, false, ALONE, BYTES, 0, LARGEST, 0)        \
-    X(RuntimeText, Runtime, host, host, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)                    \
-    X(RuntimeText, Runtime, reserve, reserve, FACTOR, false, ALONE, BYTES, 1, LARGEST_SLOWDOWN, 0)
+#define RUNTIME_MEMBERS(X)                                                                        \
+    X(RuntimeText, Runtime, gradients, gradients, COUNT(0, 1), false, ALONE, 0)                   \
+    X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT(0, MOST_COPIES), false, ALONE, 0) \
+    X(RuntimeText, Runtime, float_gradients, float_gradients, COUNT(0, 1), false, ALONE, 0)       \
+    X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT(0, 1), false, ALONE, 0)         \
+    X(RuntimeText, Runtime, norms, norms, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
+    X(RuntimeText, Runtime, gates, gates, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
+    X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT(0, MOST_COPIES), false, ALONE, 0)     \
+    X(RuntimeText, Runtime, prefetch, prefetch, COUNT(0, MOST_LAYERS), false, ALONE, 0)           \
+    X(RuntimeText, Runtime, context, context_bytes, BYTES(0), false, ALONE, 0)                    \
+    X(RuntimeText, Runtime, workspace, workspace_bytes, BYTES(0), false, ALONE, 0)                \
+    X(RuntimeText, Runtime, communicator, communicator_bytes, BYTES(0), false, ALONE, 0)          \
+    X(RuntimeText, Runtime, host, host, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 0)                \
+    X(RuntimeText, Runtime, reserve, reserve, FACTOR(LARGEST_SLOWDOWN), false, ALONE, 0)
 /* clang-format on */
 
 #define STACK_MEMBER(key, unsaid, low, high) char *key;
@@ -43,20 +43,10 @@ const Stack STACK_DEFAULT = {
         .launch_s = STACK_LAUNCH_S};
 
 static const Member STACK[] = {
-    {"launch", MEMBER_QUANTITY, false, MEMBER_ALONE, QUANTITY_TIME, 0, LONGEST_S, NAN,
-     offsetof(RuntimeText, launch), offsetof(Stack, launch_s)},
+    MEMBER_ROW(RuntimeText, Stack, launch, launch_s, TIME, false, ALONE, NAN)
 #define X(key, unsaid, low, high) \
-    {#key,                        \
-     MEMBER_NUMBER,               \
-     false,                       \
-     MEMBER_ALONE,                \
-     QUANTITY_BYTES,              \
-     low,                         \
-     high,                        \
-     NAN,                         \
-     offsetof(RuntimeText, key),  \
-     offsetof(Stack, key)},
-    STACK_TABLE(X)
+    MEMBER_ROW(RuntimeText, Stack, key, key, NUMBER(low, high), false, ALONE, NAN)
+        STACK_TABLE(X)
 #undef X
 };
 

@@ -150,8 +150,7 @@ static const DeviceSheet *find(const Sheets *sheets, const Words *text,
                                const char *ignored, bool own)
 {
     Nearest best = {.nearest = INFINITY};
-    for (uint32_t i = 0; i < sheets->n_devices; i++) {
-        const DeviceSheet *sheet = &sheets->device[i];
+    items_each (const DeviceSheet, sheet, sheets->device, sheets->n_devices) {
         char *const name[] = {sheet->name, NULL};
         consider(sheet, own ? name : sheet->product, text, ignored, &best);
         if (own)

@@ -117,8 +117,7 @@ static void warn_of(GPtrArray *list, const Sheets *sheets, const DeviceType *typ
 
 void sheets_gaps(const Cluster *cluster, GPtrArray *list)
 {
-    for (uint32_t i = 0; i < cluster->n_types; i++) {
-        const DeviceType *type = &cluster->type[i];
+    items_each (const DeviceType, type, cluster->type, cluster->n_types) {
         if (type->op || type->chip.bandwidth == 0)
             continue;
         if (!type->kernels)
@@ -145,8 +144,7 @@ GPtrArray *sheets_warnings(const Cluster *cluster, GError **error)
     g_autoptr(Sheets) sheets = sheets_load(error);
     if (!sheets)
         return NULL;
-    for (uint32_t i = 0; i < cluster->n_types; i++) {
-        const DeviceType *type = &cluster->type[i];
+    items_each (const DeviceType, type, cluster->type, cluster->n_types) {
         warn_of(list, sheets, type, "rate", type->rate);
         for (Numbers n = 0; n < NUMBERS; n++) {
             g_autofree char *what = g_strconcat("rates.", numbers_name(n), NULL);

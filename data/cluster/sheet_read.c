@@ -59,35 +59,30 @@ typedef struct {
 } SharesText;
 
 /* clang-format off */
-#define LIST(key, flags, type, member, entry, low, high) \
-    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | (flags), type, member, entry, low, high)
-#define ENTRY(type, fields) {CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, type, fields)}
-
 static const cyaml_schema_value_t NAME = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
+#define NAMES(key, member) \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, DeviceText, member, &NAME, 1, SHEET_NAMES_MAX)
 static const cyaml_schema_field_t PEAK[] = {
     TEXT("format", PeakText, format, NAME_MAX_BYTES),
     TEXT("rate", PeakText, rate, NAME_MAX_BYTES), CYAML_FIELD_END};
-static const cyaml_schema_value_t PEAK_ENTRY = ENTRY(PeakText, PEAK);
 static const cyaml_schema_field_t PORT[] = {
     TEXT("link", PortText, link, NAME_MAX_BYTES),
     TEXT("count", PortText, count, NAME_MAX_BYTES), CYAML_FIELD_END};
-static const cyaml_schema_value_t PORT_ENTRY = ENTRY(PortText, PORT);
 static const cyaml_schema_field_t PEERS[] = {
     TEXT("gpus", PeersText, gpus, NAME_MAX_BYTES), TEXT("links", PeersText, links, SHEET_TEXT_MAX),
     TEXT("source", PeersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
-static const cyaml_schema_value_t PEERS_ENTRY = ENTRY(PeersText, PEERS);
 #define CHIP_FIELD(T, V, key, ...) OPTIONAL_TEXT(#key, DeviceText, chip.key, NAME_MAX_BYTES),
 static const cyaml_schema_field_t DEVICE[] = {
     TEXT("name", DeviceText, name, NAME_MAX_BYTES), TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
-    LIST("aliases", CYAML_FLAG_OPTIONAL, DeviceText, alias, &NAME, 1, SHEET_NAMES_MAX),
-    LIST("names", CYAML_FLAG_OPTIONAL, DeviceText, product, &NAME, 1, SHEET_NAMES_MAX),
-    LIST("pci", CYAML_FLAG_OPTIONAL, DeviceText, pci, &NAME, 1, SHEET_NAMES_MAX),
+    NAMES("aliases", alias),
+    NAMES("names", product),
+    NAMES("pci", pci),
     CHIP_SHEET_MEMBERS(CHIP_FIELD)
-    LIST("peak", 0, DeviceText, peak, &PEAK_ENTRY, 1, SHEET_FORMATS),
+    LIST("peak", DeviceText, peak, PeakText, PEAK, SHEET_FORMATS),
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
-    LIST("links", 0, DeviceText, port, &PORT_ENTRY, 1, SHEET_MAX_LINKS),
-    LIST("peers", CYAML_FLAG_OPTIONAL, DeviceText, peers, &PEERS_ENTRY, 1, SHEET_MAX_PEERS),
+    LIST("links", DeviceText, port, PortText, PORT, SHEET_MAX_LINKS),
+    OPTIONAL_LIST("peers", DeviceText, peers, PeersText, PEERS, SHEET_MAX_PEERS),
     OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES), TEXT("power", DeviceText, power, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
@@ -98,14 +93,12 @@ static const cyaml_schema_field_t LINK[] = {
     OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES), OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
     OPTIONAL_TEXT("own", LinkText, own, NAME_MAX_BYTES),
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
-static const cyaml_schema_value_t LINK_ENTRY = ENTRY(LinkText, LINK);
 static const cyaml_schema_field_t ROW[] = {
     TEXT("least", RowText, least, NAME_MAX_BYTES), TEXT("bandwidth", RowText, bandwidth, NAME_MAX_BYTES), CYAML_FIELD_END};
-static const cyaml_schema_value_t ROW_ENTRY = ENTRY(RowText, ROW);
 static const cyaml_schema_field_t LINKS[] = {
-    LIST("links", 0, LinksText, link, &LINK_ENTRY, 1, SHEET_ROWS_MAX),
-    LIST("nvlink", 0, LinksText, nvlink, &ROW_ENTRY, 1, SHEET_ROWS_MAX), LIST("xgmi", 0, LinksText, xgmi, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
-    LIST("pcie", 0, LinksText, pcie, &ROW_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("links", LinksText, link, LinkText, LINK, SHEET_ROWS_MAX),
+    LIST("nvlink", LinksText, nvlink, RowText, ROW, SHEET_ROWS_MAX), LIST("xgmi", LinksText, xgmi, RowText, ROW, SHEET_ROWS_MAX),
+    LIST("pcie", LinksText, pcie, RowText, ROW, SHEET_ROWS_MAX),
     TEXT("fastest_port", LinksText, fastest_port, NAME_MAX_BYTES), TEXT("unknown_port", LinksText, unknown_port, NAME_MAX_BYTES),
     TEXT("most_nvlinks", LinksText, most_nvlinks, NAME_MAX_BYTES), TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINKS_SCHEMA = {
@@ -115,20 +108,18 @@ static const cyaml_schema_field_t DEVICE_SHARE[] = {
     TEXT("device", DeviceShareText, device, NAME_MAX_BYTES), TEXT("format", DeviceShareText, format, NAME_MAX_BYTES),
     TEXT("share", DeviceShareText, share, NAME_MAX_BYTES),
     TEXT("source", DeviceShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
-static const cyaml_schema_value_t DEVICE_SHARE_ENTRY = ENTRY(DeviceShareText, DEVICE_SHARE);
 static const cyaml_schema_field_t LINK_SHARE[] = {
     TEXT("link", LinkShareText, link, NAME_MAX_BYTES), TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
     TEXT("base", LinkShareText, base, NAME_MAX_BYTES), TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
     OPTIONAL_TEXT("to_nic", LinkShareText, to_nic, NAME_MAX_BYTES), TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
-static const cyaml_schema_value_t LINK_SHARE_ENTRY = ENTRY(LinkShareText, LINK_SHARE);
 static const cyaml_schema_field_t OTHERS[] = {
     TEXT("device_share", OthersText, device_share, NAME_MAX_BYTES),
     TEXT("link_share", OthersText, link_share, NAME_MAX_BYTES), TEXT("base", OthersText, base, NAME_MAX_BYTES),
     TEXT("hop", OthersText, hop, NAME_MAX_BYTES),
     TEXT("source", OthersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t SHARES[] = {
-    LIST("devices", 0, SharesText, device, &DEVICE_SHARE_ENTRY, 1, SHEET_ROWS_MAX),
-    LIST("links", 0, SharesText, link, &LINK_SHARE_ENTRY, 1, SHEET_ROWS_MAX),
+    LIST("devices", SharesText, device, DeviceShareText, DEVICE_SHARE, SHEET_ROWS_MAX),
+    LIST("links", SharesText, link, LinkShareText, LINK_SHARE, SHEET_ROWS_MAX),
     CYAML_FIELD_MAPPING_PTR("others", CYAML_FLAG_POINTER, SharesText, others, OTHERS),
     CYAML_FIELD_END};
 static const cyaml_schema_value_t SHARES_SCHEMA = {

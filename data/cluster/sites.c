@@ -35,8 +35,7 @@ static bool read_regions(const Cluster *cluster, Regions *regions)
         if (!cluster->machine[i].region ||
             region_of(regions, cluster->machine[i].region) == SITES_MAX)
             return false;
-    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        const RegionLink *link = &cluster->region_link[i];
+    items_each (const RegionLink, link, cluster->region_link, cluster->n_region_links) {
         const uint32_t a = region_of(regions, link->from),
                        b = region_of(regions, link->to);
         if (a == SITES_MAX || b == SITES_MAX)

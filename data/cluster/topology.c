@@ -262,8 +262,7 @@ static void add_ports(Build *build)
         build_cable(build, build->port[i], hub,
                     (LinkCost){machine->port.hop_s / 2, bandwidth[i]}, false);
     }
-    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        const RegionLink *link = &cluster->region_link[i];
+    items_each (const RegionLink, link, cluster->region_link, cluster->n_region_links) {
         const uint32_t from = switch_called(build, by_name, link->from),
                        to = switch_called(build, by_name, link->to);
         build_cable(build, from, to, link->link, false);

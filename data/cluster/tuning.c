@@ -79,12 +79,9 @@ static const cyaml_schema_field_t RULE[] = {
     TEXT("algorithm", TuningRuleText, algorithm, NAME_MAX_BYTES),
     CYAML_FIELD_END,
 };
-static const cyaml_schema_value_t RULE_ENTRY = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, TuningRuleText, RULE)};
 
 const cyaml_schema_field_t TUNING_SCHEMA[] = {
-    CYAML_FIELD_SEQUENCE("rules", CYAML_FLAG_POINTER, TuningText, rule, &RULE_ENTRY, 1,
-                         RULES_MAX),
+    LIST("rules", TuningText, rule, TuningRuleText, RULE, RULES_MAX),
     CYAML_FIELD_STRING_PTR("piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
                            piece, 1, NAME_MAX_BYTES),
     CYAML_FIELD_STRING_PTR("least_piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
@@ -237,12 +234,10 @@ Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,
                         double bytes)
 {
     g_assert(traffic < TRAFFICS && ranks > 0);
-    for (uint32_t i = 0; i < tuning->n; i++) {
-        const TuningRule *rule = &tuning->rule[i];
+    items_each (const TuningRule, rule, tuning->rule, tuning->n)
         if (rule->traffic == traffic && ranks <= rule->most_ranks &&
             bytes <= rule->most_bytes &&
             (!rule->power_of_two || (ranks & (ranks - 1)) == 0))
             return rule->algorithm;
-    }
     return ALGORITHM_AUTO;
 }
