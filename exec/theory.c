@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "data/base/order.h"
+
 enum { MAX_DEVICES = 4 };
 
 /* Units [from[j], from[j + 1]) of the sharded loop go to device j. */
@@ -17,11 +19,7 @@ static uint32_t between(GRand *random, uint32_t low, uint32_t high)
     return (uint32_t)g_rand_int_range(random, (gint32)low, (gint32)high + 1);
 }
 
-static int compare_cuts(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
+static ORDER_VALUES(compare_cuts, uint32_t);
 
 /* Random cuts, so uneven and often empty shards; in one of four cases one device gets
  * everything. */

@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/number_gap.h"
+#include "data/base/order.h"
 
 #include <math.h>
 #include <string.h>
@@ -67,11 +68,7 @@ bool number_is(const char *text, double *value)
     return true;
 }
 
-int number_compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+ORDER_VALUES(number_compare, double);
 
 bool number_read(const char *text, double least, double most, double *value)
 {

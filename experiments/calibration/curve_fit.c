@@ -3,24 +3,15 @@
 
 #include <math.h>
 
+#include "data/base/order.h"
+
 static const double SAME_SIZE = 1.40; /* just below half an octave */
 
 /* --- points --- */
 
-static int by_bytes(const void *a, const void *b)
-{
-    const CurvePoint *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes > y->bytes) - (x->bytes < y->bytes)
-                                : (x->seconds > y->seconds) - (x->seconds < y->seconds);
-}
+static ORDER_DEFINE(by_bytes, CurvePoint, ASCENDING(bytes), ASCENDING(seconds));
 
-static int by_seconds(const void *a, const void *b)
-{
-    const CurvePoint *x = a, *y = b;
-    return x->seconds != y->seconds
-               ? (x->seconds > y->seconds) - (x->seconds < y->seconds)
-               : (x->bytes > y->bytes) - (x->bytes < y->bytes);
-}
+static ORDER_DEFINE(by_seconds, CurvePoint, ASCENDING(seconds), ASCENDING(bytes));
 
 /* Sorted rows become one point per size, in place; weight[point]: its number of rows. */
 static uint32_t take_medians(CurvePoint *row, uint32_t n, double *weight)
@@ -142,8 +133,7 @@ static double sheet_part(const Sheets *sheets, const CollectiveCurve *curve)
 
 void curve_fit_steps(CollectiveCurves *curves, const Sheets *sheets)
 {
-    for (uint32_t c = 0; c < curves->n; c++) {
-        CollectiveCurve *curve = &curves->curve[c];
+    items_each (CollectiveCurve, curve, curves->curve, curves->n) {
         const double slope = slope_of(curves, curve);
         if (isnan(slope))
             curve->step_s = sheet_part(sheets, curve) * curve_at(curve, 0);

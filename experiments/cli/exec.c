@@ -8,7 +8,6 @@
 #include "data/base/output.h"
 #include "data/base/units.h"
 #include "data/base/version.h"
-#include "data/plan/fidelity.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
 #include "experiments/answers/command_line.h"

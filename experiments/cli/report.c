@@ -5,7 +5,6 @@
 #include "data/base/output.h"
 #include "data/base/stream.h"
 #include "data/base/version.h"
-#include "data/plan/fidelity.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
 #include "experiments/answers/command_line.h"

@@ -6,6 +6,7 @@
 
 #include "data/base/free.h"
 #include "data/base/json.h"
+#include "data/base/order.h"
 #include "data/base/units.h"
 #include "experiments/report/plan_facts.h"
 
@@ -261,8 +262,7 @@ static GPtrArray *all_blocks(const Drawn *d, const GArray *rows)
             g_ptr_array_unref(all);
         all = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
         n = 0;
-        for (guint i = 0; i < rows->len; i++) {
-            const Row *row = &g_array_index(rows, Row, i);
+        array_each (const Row, row, rows) {
             GArray *blocks = blocks_of(d, d->timeline->lane[row->device], least_s);
             g_ptr_array_add(all, blocks);
             n += blocks->len;
@@ -325,11 +325,9 @@ static json_t *row_json(const Drawn *d, const Row *row, const GArray *blocks,
     const uint32_t stage = d->stage[row->device];
     g_autofree char *path = communication_of(d, d->timeline->lane[row->device], until_s);
     json_t *list = json_array();
-    for (guint i = 0; i < blocks->len; i++) {
-        const Block *block = &g_array_index(blocks, Block, i);
+    array_each (const Block, block, blocks)
         if (block->from_s < until_s)
             json_array_append_new(list, block_json(d, block, device->name, until_s));
-    }
     json_t *json = json_pack(
         "{s:s, s:s, s:I, s:o, s:s, s:o, s:o}", "device", device->name, "type",
         device->type_name, "gpus", (json_int_t)row->n * device->gpus, "busy_s",
@@ -524,8 +522,7 @@ static json_t *hops_json(const Drawn *d)
     const Program *program = d->evaluation->plan->program;
     g_autoptr(GHashTable) index = g_hash_table_new(NULL, NULL);
     json_t *list = json_array();
-    for (uint32_t i = 0; i < d->timeline->n_spans; i++) {
-        const SimSpan *span = &d->timeline->span[i];
+    items_each (const SimSpan, span, d->timeline->span, d->timeline->n_spans) {
         const Instr *instr = &program->instr[span->instr];
         if (span->launch || instr->kind != INSTR_TRANSFER ||
             instr_regroups(program, instr) || !(span->end_s > span->start_s))
@@ -552,12 +549,7 @@ static json_t *hops_json(const Drawn *d)
     return list;
 }
 
-static int by_use(gconstpointer a, gconstpointer b)
-{
-    const SimLinkUse *x = a, *y = b;
-    return x->busy_s != y->busy_s ? (x->busy_s < y->busy_s ? 1 : -1)
-                                  : strcmp(x->name, y->name);
-}
+static ORDER_DEFINE(by_use, SimLinkUse, DESCENDING(busy_s), BY_NAME(name));
 
 /* The busiest links of a simulated network; those with equal use are one row. */
 static json_t *drawn_links(const Drawn *d)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/models/model.h"
 #include "data/store/store.h"
 
@@ -149,8 +150,7 @@ static LeagueRow *row_of(GArray *rows, const char *entry)
 
 static void add_refusal(LeagueRow *row, const char *reason)
 {
-    for (uint32_t i = 0; i < row->refusal->len; i++) {
-        LeagueRefusal *known = &g_array_index(row->refusal, LeagueRefusal, i);
+    array_each (LeagueRefusal, known, row->refusal) {
         if (strcmp(known->reason, reason) == 0) {
             known->results++;
             return;
@@ -160,13 +160,7 @@ static void add_refusal(LeagueRow *row, const char *reason)
     g_array_append_val(row->refusal, refusal);
 }
 
-static gint by_results(gconstpointer a, gconstpointer b)
-{
-    const LeagueRefusal *x = a, *y = b;
-    if (x->results != y->results)
-        return x->results > y->results ? -1 : 1;
-    return strcmp(x->reason, y->reason);
-}
+static ORDER_DEFINE(by_results, LeagueRefusal, DESCENDING(results), BY_NAME(reason));
 
 static void add_outcome(LeagueRow *row, const Outcome *outcome, const Meeting *meeting)
 {
@@ -232,8 +226,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
         add_outcome(row_of(rows, configuration_asked(c, "").entry), &outcome[i],
                     &meeting[i]);
     }
-    for (uint32_t i = 0; i < rows->len; i++) {
-        LeagueRow *row = &g_array_index(rows, LeagueRow, i);
+    array_each (LeagueRow, row, rows) {
         row->regret = row->plans > 0 ? exp(row->regret / row->plans) - 1 : NAN;
         row->gap = row->plans > 0 ? exp(row->gap / row->plans) - 1 : NAN;
         row->planning_s = row->plans > 0 ? row->planning_s / row->plans : 0;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "data/program/period.h"
 #include "sim/tasks/buffers.h"
@@ -11,14 +12,12 @@ static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemor
 {
     g_autofree uint32_t *place = sim_group_places(sim, row->device);
     double bytes[MEMORY_CATEGORIES] = {0};
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n)
         if (place[buffer->group] != SIM_NOT_THERE &&
             plan_buffer_first(buffer) <= row->instr &&
             plan_buffer_last(sim->plan->program, buffer) >= row->instr)
             bytes[plan_buffer_category(sim->graph, buffer)] +=
                 sim_buffer_bytes(sim, buffer, place[buffer->group]);
-    }
     for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
         row->bytes[c] = (uint64_t)ceil(bytes[c]);
 }
@@ -76,12 +75,8 @@ static GArray *find_rows(const ClusterView *view, const uint16_t *group, bool by
     return rows;
 }
 
-static gint memory_row_compare(gconstpointer a, gconstpointer b)
-{
-    const SimMemoryRow *x = a, *y = b;
-    return x->group != y->group ? x->group - y->group
-                                : (x->device > y->device) - (x->device < y->device);
-}
+static ORDER_DEFINE(memory_row_compare, SimMemoryRow, ASCENDING(group),
+                    ASCENDING(device));
 
 /* A plan's buffers with those of its runtime. */
 typedef struct {
@@ -119,8 +114,7 @@ static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memo
     const ClusterView *view = held->sim.view;
     g_autofree uint16_t *group = first_groups(&held->parts->layout, view->n_devices);
     GArray *rows = find_rows(view, group, by_group, memory_bytes);
-    for (uint32_t k = 0; k < rows->len; k++) {
-        SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+    array_each (SimMemoryRow, row, rows) {
         sim_buffers_peak(&held->sim, held->buffers, row->device, &row->instr);
         add_buffers(&held->sim, held->buffers, row);
     }
@@ -180,8 +174,7 @@ bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *
     if (!held_open(plan, graph, view, runtime, &held, error))
         return false;
     g_autofree uint32_t *place = sim_group_places(&held.sim, device);
-    for (uint32_t b = 0; b < held.buffers->n; b++) {
-        const PlanBuffer *buffer = &held.buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, held.buffers->buffer, held.buffers->n) {
         if (place[buffer->group] == SIM_NOT_THERE)
             continue;
         const uint32_t last = plan_buffer_last(plan->program, buffer);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/formats/trace/trace.h"
 #include "sim/flow/execution.h"
 #include "sim/flow/flow.h"
@@ -68,12 +69,7 @@ static void leave(Maker *maker, uint32_t task, uint32_t rank, uint32_t node)
     g_array_append_val(maker->made[task], made);
 }
 
-static int by_rank(gconstpointer a, gconstpointer b)
-{
-    const Made *x = a, *y = b;
-    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
-                              : (x->node > y->node) - (x->node < y->node);
-}
+static ORDER_DEFINE(by_rank, Made, ASCENDING(rank), ASCENDING(node));
 
 /* --- tasks --- */
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/tasks/buffers.h"
 
 /* When an instruction runs on a lane. */
@@ -106,15 +107,8 @@ typedef struct {
     double bytes;
 } Change;
 
-static int compare(const void *a, const void *b)
-{
-    const Change *x = a, *y = b;
-    if (x->time_s != y->time_s)
-        return x->time_s < y->time_s ? -1 : 1;
-    if (x->instr != y->instr)
-        return x->instr < y->instr ? -1 : 1;
-    return x->release - y->release;
-}
+static ORDER_DEFINE(compare, Change, ASCENDING(time_s), ASCENDING(instr),
+                    ASCENDING(release));
 
 static void add_buffer(const Record *r, const PlanBuffer *buffer, double bytes,
                        GArray *changes)
@@ -150,8 +144,7 @@ static GArray *lane_steps(const Record *r)
     g_autoptr(GArray) changes = g_array_new(false, false, sizeof(Change));
     GArray *steps = g_array_new(false, false, sizeof(SimMemoryStep));
     double bytes = 0, of[MEMORY_CATEGORIES] = {0};
-    for (uint32_t b = 0; b < r->buffers->n; b++) {
-        const PlanBuffer *buffer = &r->buffers->buffer[b];
+    items_each (const PlanBuffer, buffer, r->buffers->buffer, r->buffers->n) {
         const uint32_t place = r->place[buffer->group];
         if (place != SIM_NOT_THERE)
             add_buffer(r, buffer, sim_buffer_bytes(r->sim, buffer, place), changes);

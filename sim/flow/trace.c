@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "data/formats/trace/perfetto.h"
 #include "data/program/batch.h"
 #include "sim/flow/timeline.h"
@@ -287,18 +288,8 @@ static void note_arrow(const Trace *trace, uint32_t from, uint32_t from_device,
     }
 }
 
-static int compare_ends(const void *a, const void *b)
-{
-    const ArrowEnd *x = a, *y = b;
-    const int order[] = {(x->start_s > y->start_s) - (x->start_s < y->start_s),
-                         (x->span > y->span) - (x->span < y->span),
-                         (x->device > y->device) - (x->device < y->device),
-                         (int)x->in - (int)y->in, (x->id > y->id) - (x->id < y->id)};
-    uint32_t i = 0;
-    while (i + 1 < G_N_ELEMENTS(order) && order[i] == 0)
-        i++;
-    return order[i];
-}
+static ORDER_DEFINE(compare_ends, ArrowEnd, ASCENDING(start_s), ASCENDING(span),
+                    ASCENDING(device), ASCENDING(in), ASCENDING(id));
 
 /* Writes the arrows of JSON. */
 static void add_arrows(const Trace *trace)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/order.h"
 #include "sim/network/lower/lower.h"
 
 enum {
@@ -44,11 +45,7 @@ typedef struct {
     uint64_t *message_colour, *link_colour, *link_sum, *sorted;
 } Colours;
 
-static int by_value(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
+static ORDER_VALUES(by_value, uint64_t);
 
 static uint32_t count_link_colours(const Colours *c)
 {
@@ -148,8 +145,7 @@ static void make_bundles(const Colours *c, const uint32_t *class, uint32_t n_cla
     }
     for (uint32_t i = 0; i < c->n; i++)
         lowered->member[next[class[i]]++] = i;
-    for (uint32_t b = 0; b < n_classes; b++) {
-        LoweredBundle *bundle = &lowered->bundle[b];
+    items_each (LoweredBundle, bundle, lowered->bundle, n_classes) {
         bundle->bytes = c->message[lowered->member[bundle->first]].bytes;
         bundle->latency_s = c->message[lowered->member[bundle->first]].latency_s;
         add_uses(c, bundle, weight, touched);

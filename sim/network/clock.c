@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "data/base/order.h"
 #include "sim/network/fairness.h"
 
 static double reading(const Clock *clock, double now_s)
@@ -142,11 +143,7 @@ double share_take_back(SimShare *share, SimFlowId id, double now_s)
     return left;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const SimFlowId x = *(const SimFlowId *)a, y = *(const SimFlowId *)b;
-    return (x > y) - (x < y);
-}
+static ORDER_VALUES(by_number, SimFlowId);
 
 void share_take_due(SimShare *share, double until_s, GArray *due)
 {

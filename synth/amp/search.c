@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/order.h"
+
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {
     g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
@@ -144,8 +146,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
     g_autofree uint32_t *least = g_new(uint32_t, search->model->global_batch + 1);
     GArray *fitting = g_array_new(FALSE, FALSE, sizeof(AmpCandidate));
     memset(least, 0xff, (search->model->global_batch + 1) * sizeof *least);
-    for (guint i = 0; i < search->choices->len; i++) {
-        const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, i);
+    array_each (const AmpDegrees, c, search->choices) {
         if (c->tmp > limit || c->tmp * c->pp > least[c->mbs])
             continue;
         AmpStrategy strategy = amp_strategy_of(search, c);
@@ -158,8 +159,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
         } else
             amp_strategy_clear(&strategy);
     }
-    for (guint i = 0; i < fitting->len; i++) {
-        AmpCandidate *candidate = &g_array_index(fitting, AmpCandidate, i);
+    array_each (AmpCandidate, candidate, fitting) {
         AmpStrategy *s = &candidate->strategy;
         if (s->tmp * s->pp == least[s->mbs])
             g_array_append_val(candidates, *candidate);
@@ -227,11 +227,9 @@ static void leave_out_lost(const AmpSearch *search, AmpMethod method)
     if (!known || method == AMP_RANDOM)
         return;
     g_autoptr(GArray) left = g_array_new(FALSE, FALSE, sizeof(AmpDegrees));
-    for (guint i = 0; i < search->choices->len; i++) {
-        const AmpDegrees *c = &g_array_index(search->choices, AmpDegrees, i);
+    array_each (const AmpDegrees, c, search->choices)
         if (!amp_is_lost(search, c, o->upper_s))
             g_array_append_val(left, *c);
-    }
     const bool compares =
         method == AMP_MEGATRON_LAYERS || method == AMP_MEGATRON_PARAMETERS;
     if (left->len > 0 && compares)
@@ -246,18 +244,9 @@ static void clear_candidate(void *data)
     amp_strategy_clear(&candidate->strategy);
 }
 
-static int by_cost(gconstpointer a, gconstpointer b)
-{
-    const AmpCandidate *x = a, *y = b;
-    if (x->cost.total_s != y->cost.total_s)
-        return x->cost.total_s < y->cost.total_s ? -1 : 1;
-    const AmpStrategy *s = &x->strategy, *t = &y->strategy;
-    const uint32_t left[] = {s->pp, s->tmp, s->mbs}, right[] = {t->pp, t->tmp, t->mbs};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(left); i++)
-        if (left[i] != right[i])
-            return left[i] < right[i] ? -1 : 1;
-    return 0;
-}
+static ORDER_DEFINE(by_cost, AmpCandidate, ASCENDING(cost.total_s),
+                    ASCENDING(strategy.pp), ASCENDING(strategy.tmp),
+                    ASCENDING(strategy.mbs));
 
 GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
                          const AmpOptions *options, AmpMethod method, uint32_t *n_most,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 typedef struct {
     Plan *plan;
@@ -149,11 +150,7 @@ double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memo
 
 /* --- shares of all units --- */
 
-static int compare_units(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
+static ORDER_VALUES(compare_units, uint32_t);
 
 /* The numbers of units of all dimensions that can be cut, ascending. Caller frees. */
 static uint32_t *all_units(const Graph *graph, uint32_t *n)

@@ -1,5 +1,6 @@
 /* Every planner on every choice of machines. */
 #include "synth/auto/portfolio.h"
+#include "data/base/order.h"
 #include "data/base/parallel.h"
 #include "data/base/units.h"
 #include "data/cluster/change.h"
@@ -126,8 +127,7 @@ static double least_bound(const PortfolioRun *run, const PortfolioChoice *choice
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     double least_s = INFINITY;
-    for (uint32_t t = 0; t < choice->tries->len; t++) {
-        const PortfolioTry *attempt = &g_array_index(choice->tries, PortfolioTry, t);
+    array_each (const PortfolioTry, attempt, choice->tries) {
         const char *name = try_runtime(run, choice, attempt);
         if (!g_hash_table_add(seen, (gpointer)(name ? name : "")))
             continue;
@@ -201,22 +201,14 @@ static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
                    : TECHNIQUES;
 }
 
-static gint by_turn(gconstpointer a, gconstpointer b)
-{
-    const Task *x = *(Task *const *)a, *y = *(Task *const *)b;
-    if (x->phase != y->phase)
-        return x->phase < y->phase ? -1 : 1;
-    if (x->bound_s != y->bound_s)
-        return x->bound_s < y->bound_s ? -1 : 1;
-    return (x->number > y->number) - (x->number < y->number);
-}
+static ORDER_POINTERS(by_turn, Task, ASCENDING(phase), ASCENDING(bound_s),
+                      ASCENDING(number));
 
 static GPtrArray *list_tasks(const PortfolioRun *run)
 {
     GPtrArray *tasks = g_ptr_array_new_with_free_func(task_free);
     const GPtrArray *choices = run->portfolio->choices;
-    for (uint32_t c = 0; c < choices->len; c++) {
-        PortfolioChoice *choice = g_ptr_array_index(choices, c);
+    pointers_each (PortfolioChoice, choice, choices) {
         g_autoptr(GHashTable) known =
             g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
         for (uint32_t t = 0; t < choice->tries->len - 1; t++) { /* the last: neighbours */
@@ -289,10 +281,8 @@ static bool run_one(void *context, uint32_t i, GError **error)
 static bool try_has_rival(const PortfolioChoice *choice, double most_s)
 {
     bool has = false;
-    for (uint32_t i = 0; i < choice->tries->len; i++) {
-        const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+    array_each (const PortfolioTry, t, choice->tries)
         has |= t->iteration_s < most_s && !planner_can(t->planner, PLANNER_GROUPS);
-    }
     return has;
 }
 
@@ -312,8 +302,7 @@ static bool try_is_covered(const PortfolioRun *run, const Task *task)
     const Cluster *own = task->choice->cluster;
     const GPtrArray *choices = run->portfolio->choices;
     bool covered = false;
-    for (uint32_t c = 0; c < choices->len; c++) {
-        const PortfolioChoice *other = g_ptr_array_index(choices, c);
+    pointers_each (const PortfolioChoice, other, choices) {
         for (uint32_t t = 0; !other->only && t < other->tries->len; t++) {
             const PortfolioTry *whole = &g_array_index(other->tries, PortfolioTry, t);
             covered |= whole->planner == task->attempt->planner &&
@@ -364,8 +353,7 @@ static bool is_among_best(const PortfolioRun *run, const PortfolioChoice *choice
     const Effort effort = try_effort(run);
     const GPtrArray *choices = run->portfolio->choices;
     uint32_t faster = 0, most = 0;
-    for (uint32_t c = 0; c < choices->len; c++) {
-        const PortfolioChoice *other = g_ptr_array_index(choices, c);
+    pointers_each (const PortfolioChoice, other, choices) {
         most = MAX(most, other->gpus);
         faster += other->report && choice->report &&
                   other->report->iteration_time_s < choice->report->iteration_time_s;
@@ -509,8 +497,7 @@ static Task *neighbours_run(const PortfolioRun *run, GPtrArray *task, double tha
     g_mutex_init(&tasks.lock);
     parallel_each(task->len, run->how->threads, run_one, &tasks, NULL);
     g_mutex_clear(&tasks.lock);
-    for (uint32_t i = 0; i < task->len; i++) {
-        Task *t = g_ptr_array_index(task, i);
+    pointers_each (Task, t, task) {
         if (t->plan && misery_of(t->report) < than) {
             best = t;
             than = misery_of(t->report);
@@ -609,11 +596,9 @@ static void portfolio_improve(PortfolioRun *run)
     g_autoptr(GPtrArray) climbs = g_ptr_array_new();
     if (!run->has.attention && !run->has.experts)
         return;
-    for (uint32_t c = 0; c < choices->len; c++) {
-        PortfolioChoice *choice = g_ptr_array_index(choices, c);
+    pointers_each (PortfolioChoice, choice, choices)
         if (isfinite(choice->start_s) && is_among_best(run, choice))
             g_ptr_array_add(climbs, choice);
-    }
     for (uint32_t c = 0; c < choices->len && !isfinite(run->best_s); c++) {
         PortfolioChoice *choice = g_ptr_array_index(choices, c);
         if (choice->only)
@@ -621,10 +606,8 @@ static void portfolio_improve(PortfolioRun *run)
         start_small(run, choice);
         g_ptr_array_add(climbs, choice);
     }
-    for (uint32_t c = 0; c < climbs->len; c++) {
-        PortfolioChoice *choice = g_ptr_array_index(climbs, c);
+    pointers_each (PortfolioChoice, choice, climbs)
         portfolio_climb(run, choice, neighbours_most(run, &choice->start));
-    }
 }
 
 /* Runs the tries of all choices, on all processors. Quick planners whose plans are seldom beaten
@@ -646,8 +629,7 @@ static void portfolio_run(PortfolioRun *run)
     }
     g_mutex_clear(&tasks.lock);
     portfolio_improve(run);
-    for (uint32_t c = 0; c < run->portfolio->choices->len; c++) {
-        PortfolioChoice *choice = g_ptr_array_index(run->portfolio->choices, c);
+    pointers_each (PortfolioChoice, choice, run->portfolio->choices) {
         /* no planner was tried: no plan on its machines is faster than the best one */
         choice->skipped =
             run->how->prune && !choice->report && choice->bound_s >= run->best_s;
@@ -864,12 +846,7 @@ static void list_tries(const PortfolioRun *run, PortfolioChoice *choice)
 /* --- the whole --- */
 
 /* Orders choices by their bounds; the whole cluster comes first where no bound is known. */
-static gint by_bound(gconstpointer a, gconstpointer b)
-{
-    const PortfolioChoice *x = *(PortfolioChoice *const *)a;
-    const PortfolioChoice *y = *(PortfolioChoice *const *)b;
-    return (x->bound_s > y->bound_s) - (x->bound_s < y->bound_s);
-}
+static ORDER_POINTERS(by_bound, PortfolioChoice, ASCENDING(bound_s));
 
 static gint by_time(gconstpointer a, gconstpointer b)
 {
@@ -945,8 +922,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     for (uint32_t i = 0; i < portfolio->choices->len; i++)
         list_tries(run, g_ptr_array_index(portfolio->choices, i));
     portfolio_say(run);
-    for (uint32_t i = 0; i < portfolio->choices->len; i++) {
-        PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, i);
+    pointers_each (PortfolioChoice, choice, portfolio->choices) {
         choice->bound_s = least_bound(run, choice);
         if (!choice->only)
             portfolio->bound_s = choice->bound_s;
@@ -977,12 +953,7 @@ static double portfolio_flow_s(const PortfolioChoice *choice, const SimOptions *
     return report ? report->iteration_time_s : INFINITY;
 }
 
-static gint portfolio_by_flow(gconstpointer a, gconstpointer b)
-{
-    const PortfolioChoice *x = *(PortfolioChoice *const *)a;
-    const PortfolioChoice *y = *(PortfolioChoice *const *)b;
-    return (x->flow_s > y->flow_s) - (x->flow_s < y->flow_s);
-}
+static ORDER_POINTERS(portfolio_by_flow, PortfolioChoice, ASCENDING(flow_s));
 
 /* Says that another choice came first by the planners' fidelity. */
 static char *portfolio_flow_words(const PortfolioChoice *first,
@@ -1039,10 +1010,8 @@ static char *neighbours_words(const PortfolioChoice *choice)
 static void portfolio_add_notes(Portfolio *portfolio)
 {
     uint32_t plans = 0, tries = 0;
-    for (uint32_t c = 0; c < portfolio->choices->len; c++) {
-        const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, c);
-        for (uint32_t i = 0; i < choice->tries->len; i++) {
-            const PortfolioTry *t = &g_array_index(choice->tries, PortfolioTry, i);
+    pointers_each (const PortfolioChoice, choice, portfolio->choices) {
+        array_each (const PortfolioTry, t, choice->tries) {
             plans += isfinite(t->iteration_s);
             tries += !t->left_out;
         }

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/order.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/hap/alternation.h"
@@ -163,11 +164,7 @@ static bool alternate_from_parts(const Steer *s, GError **error)
     return true;
 }
 
-static int compare_times(gconstpointer a, gconstpointer b)
-{
-    const double x = (*(Apart *const *)a)->time_s, y = (*(Apart *const *)b)->time_s;
-    return (x > y) - (x < y);
-}
+static ORDER_POINTERS(compare_times, Apart, ASCENDING(time_s));
 
 /* Starts from the ratios of the fastest programs met so far. */
 static bool alternate_from_programs(const Steer *s, GError **error)

@@ -6,6 +6,7 @@
 #include "synth/hidup/duplex.h"
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 /* --- prefixes --- */
 
@@ -368,8 +369,7 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
         return;
     for (uint32_t k = 0; k < node->n_in; k++)
         in[k] = form_at(state->state, position(from, node->in[k]));
-    for (uint32_t c = 0; c < node->choices->len; c++) {
-        const DuplexChoice *choice = &g_array_index(node->choices, DuplexChoice, c);
+    array_each (const DuplexChoice, choice, node->choices) {
         DuplexConversion step;
         if (!convert(p, node, in, choice, &step) ||
             (at + 1 == p->n_nodes && choice->out[0] != p->goal))
@@ -393,11 +393,9 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
 static double find_longest(const DuplexProblem *p)
 {
     double forward_s = 0, back_s = 0, joined_s = 0;
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const DuplexNode *node = &p->node[i];
+    items_each (const DuplexNode, node, p->node, p->n_nodes) {
         double gather_s = 0, sync_s[2] = {0}, there_s = 0, again_s = 0; /* [joins] */
-        for (uint32_t c = 0; c < node->choices->len; c++) {
-            const DuplexChoice *choice = &g_array_index(node->choices, DuplexChoice, c);
+        array_each (const DuplexChoice, choice, node->choices) {
             gather_s = fmax(gather_s, fmax(choice->gather_s[0], choice->gather_s[1]));
             sync_s[choice->joins] = fmax(sync_s[choice->joins], choice->sync_s[0]);
         }
@@ -432,11 +430,8 @@ static double find_same(const DuplexProblem *p)
     for (uint32_t i = 0; i < p->n_nodes; i++)
         for (uint32_t h = 0; h < p->n_classes; h++) {
             double least_s = INFINITY;
-            for (uint32_t c = 0; c < p->node[i].choices->len; c++) {
-                const DuplexChoice *choice =
-                    &g_array_index(p->node[i].choices, DuplexChoice, c);
+            array_each (const DuplexChoice, choice, p->node[i].choices)
                 least_s = fmin(least_s, choice->forward.s[h] + choice->back.s[h]);
-            }
             work.s[h] += isfinite(least_s) ? least_s : 0;
             most_s = fmax(most_s, work.s[h]);
         }
@@ -449,12 +444,7 @@ typedef struct {
     uint32_t state, label;
 } Ranked;
 
-static gint by_time(gconstpointer a, gconstpointer b)
-{
-    const Ranked *x = a, *y = b;
-    return x->time_s != y->time_s ? (x->time_s > y->time_s) - (x->time_s < y->time_s)
-                                  : (x->label > y->label) - (x->label < y->label);
-}
+static ORDER_DEFINE(by_time, Ranked, ASCENDING(time_s), ASCENDING(label));
 
 /* Where very many tensors are alive, as beside parameters that layers share, keeps the labels that
  * would end first; the search then is not exact. */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/json.h"
+#include "data/base/order.h"
 #include "data/base/text.h"
 
 /* The sums of a device: in the end by its segments, and changes by the events so far. */
@@ -178,14 +180,8 @@ typedef struct {
     bool ends;
 } SnapshotEvent;
 
-static int compare_events(gconstpointer a, gconstpointer b)
-{
-    const SnapshotEvent *x = a, *y = b;
-    return x->device != y->device ? (x->device > y->device) - (x->device < y->device)
-           : x->step != y->step   ? (x->step > y->step) - (x->step < y->step)
-           : x->ends != y->ends   ? y->ends - x->ends
-                                  : (x->block > y->block) - (x->block < y->block);
-}
+static ORDER_DEFINE(compare_events, SnapshotEvent, ASCENDING(device), ASCENDING(step),
+                    DESCENDING(ends), ASCENDING(block));
 
 static GArray *events_of(const GArray *block)
 {
@@ -230,8 +226,7 @@ char *snapshot_write(GArray *block, uint32_t n_devices)
     g_autoptr(GArray) events = events_of(block);
     g_autofree uint64_t *end = g_new0(uint64_t, n_devices + 1),
                         *peak = g_new0(uint64_t, n_devices + 1);
-    for (guint i = 0; i < events->len; i++) {
-        const SnapshotEvent *e = &g_array_index(events, SnapshotEvent, i);
+    array_each (const SnapshotEvent, e, events) {
         const uint64_t bytes = g_array_index(block, SnapshotBlock, e->block).bytes;
         end[e->device] += e->ends ? -bytes : bytes;
         peak[e->device] = MAX(peak[e->device], end[e->device]);

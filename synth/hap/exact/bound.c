@@ -5,6 +5,7 @@
  * leave a gap (equal layers all save memory at the same multiplier, or none does). A walk that also
  * compares labels by their charge closes it: G. Y. Handler, I. Zang, "A dual algorithm for the
  * constrained shortest path problem" (1980). */
+#include "data/base/order.h"
 #include "synth/hap/exact/search.h"
 
 #include <math.h>
@@ -87,11 +88,7 @@ typedef struct {
     uint32_t index;
 } Timed;
 
-static int compare_times(gconstpointer a, gconstpointer b)
-{
-    const double x = ((const Timed *)a)->time_s, y = ((const Timed *)b)->time_s;
-    return (x > y) - (x < y);
-}
+static ORDER_DEFINE(compare_times, Timed, ASCENDING(time_s));
 
 /* Takes the programs of labels at the last cut whose charge is within the memory, in the order of
  * time, each with a lower charge than the one before. */
