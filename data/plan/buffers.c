@@ -86,7 +86,8 @@ static void find_ends(Liveness *l)
         for (uint32_t k = 0; k < n_made; k++) {
             uint32_t *of = &last[placed_cell(&made[k])];
             for (uint32_t part = 0; part < n_parts; part++) {
-                const size_t cell = placed_cell(&made[k]) + part * FORM_MAX;
+                const size_t cell =
+                    placed_cell(&made[k]) + (size_t)part * l->instances->n_parted * FORM_MAX;
                 l->load_end[cell] = MAX(last[cell], i);
             }
             l->end[i * OP_MAX_OUT + k] = MAX(*of, i);
@@ -349,7 +350,8 @@ static void place_instr(Liveness *l, uint32_t i)
         add_use(l, i, l->buffer[placed_cell(&used[k])]);
     for (uint32_t k = 0; k < n_made; k++) {
         const PlacedOperand first = made[k];
-        for (uint32_t part = 0; part < n_parts; part++, made[k].place++) {
+        for (uint32_t part = 0; part < n_parts;
+             part++, made[k].place += l->instances->n_parted) {
             if (!l->again[i])
                 place(l, i,
                       instr->kind == INSTR_LOAD ? l->load_end[placed_cell(&made[k])]

@@ -4,6 +4,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/program/nesting.h"
+#include "data/program/period.h"
 
 #include <string.h>
 
@@ -109,12 +110,27 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
     }
 }
 
+/* Whether the instruction needs the same splits as the last one on its op or tensor, which it
+ * replaces in `last`: [op], then [tensor]. */
+static bool is_known(const Program *program, uint32_t n_ops, uint32_t i, uint32_t *last)
+{
+    const Instr *instr = &program->instr[i];
+    uint32_t *of = &last[instr->kind == INSTR_COMPUTE ? instr->op : n_ops + instr->tensor];
+    const bool known = instr_alike(&program->instr[*of], instr) && *of != i;
+    *of = i;
+    return known;
+}
+
 GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForms *batch)
 {
     GArray *splits = g_array_new(false, false, sizeof(Split));
     g_autofree uint16_t *segment = plan_segments(plan->program, graph, plan->segment);
+    g_autofree uint32_t *last =
+        g_new0(uint32_t, (size_t)graph_n_ops(graph) + graph_n_tensors(graph));
     for (uint32_t i = 0; i < plan->program->n; i++)
-        plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i], splits);
+        if (!is_known(plan->program, graph_n_ops(graph), i, last))
+            plan_instr_splits(plan, graph, batch, segment, &plan->program->instr[i],
+                              splits);
     g_array_sort(splits, plan_compare_splits);
     Split *split = (Split *)(void *)splits->data;
     uint32_t kept = 0;

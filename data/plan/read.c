@@ -239,25 +239,6 @@ static const Split *missing_split(const Plan *plan, GArray *needed)
     return NULL;
 }
 
-/* Repetitions of an instruction on other microbatches need the same cuts. */
-static guint cuts_hash(gconstpointer a)
-{
-    const Instr *instr = a;
-    return ((guint)instr->kind * 31u + instr->op * 2654435761u + instr->tensor * 40503u) ^
-           (guint)instr->group << 8 ^ (guint)instr->to_group << 20 ^
-           ((guint)instr->from * 73u + instr->to);
-}
-
-static gboolean cuts_equal(gconstpointer a, gconstpointer b)
-{
-    const Instr *x = a, *y = b;
-    return x->kind == y->kind && x->group == y->group && x->to_group == y->to_group &&
-           x->op == y->op && x->tensor == y->tensor && x->from == y->from &&
-           x->to == y->to && x->across == y->across &&
-           (x->microbatch == PROGRAM_WHOLE) == (y->microbatch == PROGRAM_WHOLE) &&
-           memcmp(x->form, y->form, sizeof x->form) == 0;
-}
-
 /* Checks that all cuts that the program needs are there; if none is, the ratios are rounded. */
 static bool check_splits(const Reader *r)
 {
@@ -267,11 +248,9 @@ static bool check_splits(const Reader *r)
     g_autofree uint16_t *segment = plan_segments(program, r->graph, r->plan->segment);
     g_autoptr(BatchForms) batch = NULL;
     batch_forms_of_program(program, r->graph, &batch, NULL);
-    g_autoptr(GArray) needed = g_array_new(false, false, sizeof(Split));
-    g_autoptr(GHashTable) seen = g_hash_table_new(cuts_hash, cuts_equal);
-    for (uint32_t i = 0; i < program->n; i++) {
-        if (!g_hash_table_add(seen, &program->instr[i]))
-            continue;
+    g_autoptr(GArray) needed = plan_needed_splits(r->plan, r->graph, batch);
+    const bool all = !missing_split(r->plan, needed);
+    for (uint32_t i = 0; !all && i < program->n; i++) {
         g_array_set_size(needed, 0);
         plan_instr_splits(r->plan, r->graph, batch, segment, &program->instr[i], needed);
         const Split *missing = missing_split(r->plan, needed);

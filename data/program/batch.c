@@ -210,9 +210,8 @@ static inline void see(Instances *instances, uint32_t n_groups, uint32_t group,
     }
     if (*first != GRAPH_NONE)
         return;
-    *first = instances->n_places;
-    instances->n_places +=
-        instances_has_parts(instances, tensor) ? instances->n_microbatches : 1;
+    *first = instances_has_parts(instances, tensor) ? instances->n_parted++
+                                                    : instances->n_whole++;
 }
 
 static void see_instr(Instances *instances, const Graph *graph, uint32_t n_groups,
@@ -251,6 +250,8 @@ Instances *instances_new(const Program *program, const Graph *graph,
         instances->first[i] = GRAPH_NONE;
     for (uint32_t i = 0; i < program->n; i++)
         see_instr(instances, graph, n_groups, &program->instr[i]);
+    instances->n_places =
+        instances->n_parted * program->n_microbatches + instances->n_whole;
     return instances;
 }
 
@@ -260,10 +261,12 @@ FREE_DEFINE(instances_free, Instances, instances,
 static uint32_t place_from(const Instances *instances, uint32_t first,
                            uint32_t microbatch, TensorId tensor)
 {
-    if (first == GRAPH_NONE || !instances_has_parts(instances, tensor) ||
-        instances->n_microbatches == 1)
+    if (first == GRAPH_NONE)
         return first;
-    return first + microbatch;
+    if (!instances_has_parts(instances, tensor))
+        return instances->n_parted * instances->n_microbatches + first;
+    return instances->n_microbatches == 1 ? first
+                                          : microbatch * instances->n_parted + first;
 }
 
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,

@@ -37,11 +37,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 
 /* A *place* is a (group, microbatch, tensor, forms over shards and replicas) that the program
  * refers to. Each place has FORM_MAX forms over the positions, so an instance is place * FORM_MAX +
- * form_inside(form). */
+ * form_inside(form). Places of a microbatch are neighbours, as it uses them one after the other;
+ * those of tensors without parts stand last. */
 typedef struct {
     uint32_t n_places, n_tensors, n_microbatches;
+    uint32_t n_parted, n_whole; /* places of each microbatch, and of none */
     const BatchForms *batch; /* NULL: the batch is not cut */
-    /* [group * n_tensors + tensor]: place of its microbatch 0 in plain forms, or GRAPH_NONE */
+    /* [group * n_tensors + tensor]: the number of its place in plain forms among those of a
+     * microbatch, or of none; or GRAPH_NONE */
     uint32_t *first;
     uint32_t *row; /* likewise: 1 + its row in `outer`; 0: it has plain forms only */
     GArray *outer; /* [row * FORM_OUTERS + form_outer]: as `first` */
@@ -80,12 +83,12 @@ PlacedOperand instances_operand(const Instances *instances, uint32_t group,
                                 uint32_t microbatch, Operand operand);
 
 /* As instr_uses and instr_makes. A load makes instances of all microbatches: this returns the first
- * microbatch's, and the others' places follow. */
+ * microbatch's, and each further one's place is n_parted behind. */
 uint32_t instances_uses(const Instances *instances, const Graph *graph,
                         const Instr *instr, PlacedOperand use[OP_MAX_IN]);
 uint32_t instances_makes(const Instances *instances, const Graph *graph,
                          const Instr *instr, PlacedOperand make[OP_MAX_OUT]);
-/* The number of instances, with consecutive places, that an instruction makes of each tensor. */
+/* The number of instances that an instruction makes of each tensor. */
 uint32_t instances_made(const Instances *instances, const Instr *instr);
 
 /* The number of the operand's instance: place * FORM_MAX + form_inside(form). */

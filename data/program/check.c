@@ -30,7 +30,7 @@ static bool check_load(Check *check)
                            ? check->program->n_microbatches
                            : 1;
     for (uint32_t i = 0; i < n; i++)
-        check_make_at(check, first + i, instr->to, false);
+        check_make_at(check, first + i * check->instances->n_parted, instr->to, false);
     return true;
 }
 

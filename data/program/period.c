@@ -12,16 +12,20 @@ static Instr period_shifted(Instr instr, int64_t microbatches)
     return instr;
 }
 
+bool instr_alike(const Instr *x, const Instr *y)
+{
+    return x->kind == y->kind && x->group == y->group && x->to_group == y->to_group &&
+           x->stream == y->stream && x->across == y->across && x->moves == y->moves &&
+           x->server == y->server && x->collective == y->collective && x->op == y->op &&
+           x->tensor == y->tensor && x->from == y->from && x->to == y->to &&
+           memcmp(x->form, y->form, sizeof x->form) == 0;
+}
+
 /* Whether an instruction is the same as another one, for later microbatches. */
 static bool period_repeats(const Instr *later, const Instr *before, uint32_t microbatches)
 {
-    const Instr x = period_shifted(*before, microbatches), *y = later;
-    return x.kind == y->kind && x.group == y->group && x.to_group == y->to_group &&
-           x.microbatch == y->microbatch && x.stream == y->stream &&
-           x.across == y->across && x.moves == y->moves && x.server == y->server &&
-           x.collective == y->collective && x.op == y->op && x.tensor == y->tensor &&
-           x.from == y->from && x.to == y->to &&
-           memcmp(x.form, y->form, sizeof x.form) == 0;
+    return later->microbatch == period_shifted(*before, microbatches).microbatch &&
+           instr_alike(later, before);
 }
 
 /* Widens the repetitions to both sides as far as they go. */

@@ -12,6 +12,9 @@ typedef struct {
     uint32_t depth;
 } ProgramPeriod;
 
+/* Whether instructions differ by their microbatch at most. */
+bool instr_alike(const Instr *x, const Instr *y);
+
 /* false: the program repeats nothing, or nothing often. */
 bool program_find_period(const Program *program, ProgramPeriod *period);
 
