@@ -1,5 +1,6 @@
 /* Every planner on every choice of machines. */
 #include "synth/auto/portfolio.h"
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/base/parallel.h"
 #include "data/base/units.h"
@@ -31,13 +32,19 @@ typedef struct {
     gint64 deadline_us; /* 0: none */
     bool hasty;         /* try_is_hasty() */
     double best_s;      /* least time of all choices; INFINITY at first */
-    GError *failure;    /* the failure that says most, NULL: none */
-    uint32_t telling;   /* how much it says */
+    GPtrArray *
+        others; /* Task: the fastest plans that are not their choices' own, by their times */
+    GError *failure;  /* the failure that says most, NULL: none */
+    uint32_t telling; /* how much it says */
 } PortfolioRun;
 
 /* Tries per round: few, so that each is compared with a recent best plan; first that of the planner
  * that is seldom beaten on the most promising machines. */
 enum { FIRST_ROUND = 1, ROUND = 4 };
+
+/* Plans that are compared again in the end: those of so many choices, the first ones, and as many
+ * others, each of so many instructions. In flow messages share links, and steps overlap. */
+enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
 
 /* A try and its result. */
 typedef struct {
@@ -51,6 +58,7 @@ typedef struct {
     Graph *graph;
     Plan *plan;
     SimReport *report;
+    double flow_s;
     GError *error;
 } Task;
 
@@ -404,19 +412,39 @@ static void prepare_task(const PortfolioRun *run, Task *task)
     task->attempt->left_out = task->attempt->reason != NULL;
 }
 
-/* Makes the task's plan the choice's plan, with everything that belongs to it. */
+/* Makes the task's plan the choice's plan, with everything that belongs to it, and the other way. */
 static void keep(Task *task)
 {
     PortfolioChoice *choice = task->choice;
-    sim_report_free(choice->report);
-    plan_free(choice->plan);
-    graph_free(choice->graph);
-    cluster_view_free(choice->view);
-    choice->best = task->attempt;
-    choice->view = g_steal_pointer(&task->view);
-    choice->graph = g_steal_pointer(&task->graph);
-    choice->plan = g_steal_pointer(&task->plan);
-    choice->report = g_steal_pointer(&task->report);
+    const Task old = *task;
+    task->attempt = (PortfolioTry *)choice->best;
+    task->view = choice->view, choice->view = old.view;
+    task->graph = choice->graph, choice->graph = old.graph;
+    task->plan = choice->plan, choice->plan = old.plan;
+    task->report = choice->report, choice->report = old.report;
+    task->flow_s = choice->flow_s, choice->flow_s = old.flow_s;
+    choice->best = old.attempt;
+}
+
+static ORDER_POINTERS(by_own_time, Task, ASCENDING(report->iteration_time_s));
+
+/* Keeps the task's plan, which is not its choice's own, if it is among the fastest of these: by
+ * flow it may be faster than that. Equal times are of equal plans. */
+static void remember(PortfolioRun *run, Task *task)
+{
+    GPtrArray *others = run->others;
+    if (!run->how->flow || !task->plan || !task->report->feasible ||
+        task->plan->program->n > MOST_INSTRUCTIONS)
+        return;
+    for (uint32_t i = 0; i < others->len; i++) {
+        const Task *other = g_ptr_array_index(others, i);
+        if (other->choice == task->choice && by_own_time(&other, &task) == 0)
+            return;
+    }
+    g_ptr_array_add(others, g_memdup2(task, sizeof *task));
+    task->view = NULL, task->graph = NULL, task->plan = NULL, task->report = NULL;
+    g_ptr_array_sort(others, by_own_time);
+    g_ptr_array_set_size(others, (gint)MIN(others->len, MOST_FLOWS));
 }
 
 /* Keeps the first of the failures that say most: those on all machines, of these a plan that does
@@ -461,6 +489,7 @@ static void take(PortfolioRun *run, Task *task)
         if (!task->choice->report ||
             attempt->iteration_s < task->choice->report->iteration_time_s)
             keep(task);
+        remember(run, task);
     }
     task_clear(task);
 }
@@ -519,6 +548,8 @@ static void neighbour_take(PortfolioRun *run, PortfolioTry *own, Task *task)
     task->attempt = own;
     if (!known || own->iteration_s < known->iteration_time_s)
         keep(task);
+    if (task->attempt != own) /* a neighbour's words may be replaced */
+        remember(run, task);
 }
 
 /* Tries neighbours of the choice's fastest strategy, at most so many, and goes on from each that is
@@ -543,7 +574,8 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
                                         .granularity = GRANULARITY_GPU,
                                         .set = words,
                                         .iteration_s = INFINITY};
-            g_ptr_array_add(task, neighbour_task(run, choice, &attempt[n++], &next, misery));
+            g_ptr_array_add(task,
+                            neighbour_task(run, choice, &attempt[n++], &next, misery));
         }
         Task *best = neighbours_run(run, task, misery);
         if (!best)
@@ -662,15 +694,8 @@ static void choice_free(gpointer data)
     g_free(choice);
 }
 
-void portfolio_free(Portfolio *portfolio)
-{
-    if (!portfolio)
-        return;
-    g_free(portfolio->model);
-    g_ptr_array_unref(portfolio->choices);
-    g_ptr_array_unref(portfolio->notes);
-    g_free(portfolio);
-}
+FREE_DEFINE(portfolio_free, Portfolio, portfolio, g_free(portfolio->model),
+            g_ptr_array_unref(portfolio->choices), g_ptr_array_unref(portfolio->notes));
 
 /* Adds the choice of the GPUs in `keep`, which `only` names; both NULL: all of them. Takes
  * `only` over. Adds nothing if the network cannot be built from these machines. */
@@ -933,65 +958,81 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
 
 /* --- the order by flow --- */
 
-/* Choices whose plans are compared again: the first ones, whose times by the planners' fidelity
- * are near the best. In flow messages share links, and steps overlap. */
-enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
-
-/* Seconds of the choice's plan by flow, with the prices of ops that were asked for; INFINITY: not
- * to be had. */
-static double portfolio_flow_s(const PortfolioChoice *choice, const SimOptions *asked)
+/* Seconds of the plan by flow, with the prices of ops that were asked for; INFINITY: not to be
+ * had. */
+static double portfolio_flow_s(const PortfolioRun *run, const Plan *plan,
+                               const Graph *graph, const ClusterView *view)
 {
     SimOptions options;
     sim_options_init(&options);
-    options.costs = asked->costs;
+    options.costs = run->options->sim.costs;
     options.time_only = true;
     g_autoptr(SimReport) report =
-        choice->plan->program->n > MOST_INSTRUCTIONS
+        plan->program->n > MOST_INSTRUCTIONS
             ? NULL
-            : sim_evaluate_with(choice->plan, choice->graph, choice->view,
-                                fidelity_name(FIDELITY_FLOW), &options, NULL);
+            : sim_evaluate_with(plan, graph, view, fidelity_name(FIDELITY_FLOW), &options,
+                                NULL);
     return report ? report->iteration_time_s : INFINITY;
 }
 
 static ORDER_POINTERS(portfolio_by_flow, PortfolioChoice, ASCENDING(flow_s));
 
-/* Says that another choice came first by the planners' fidelity. */
-static char *portfolio_flow_words(const PortfolioChoice *first,
-                                  const PortfolioChoice *before)
+/* The choice's plan, with its times. Caller frees. */
+static char *portfolio_flow_words(const PortfolioChoice *choice)
 {
-    g_autofree char *now = units_format(first->flow_s, QUANTITY_TIME),
-                    *then = units_format(before->flow_s, QUANTITY_TIME),
-                    *own = units_format(first->report->iteration_time_s, QUANTITY_TIME),
-                    *other =
-                        units_format(before->report->iteration_time_s, QUANTITY_TIME);
-    return g_strdup_printf(
-        "ranks change by flow, in which messages share links: %s takes %s and %s %s, "
-        "against %s and %s by %s",
-        first->machines, now, before->machines, then, own, other,
-        before->report->fidelity);
+    g_autofree char *flow = units_format(choice->flow_s, QUANTITY_TIME),
+                    *own = units_format(choice->report->iteration_time_s, QUANTITY_TIME);
+    return g_strdup_printf("%s on %s takes %s (%s by %s)", choice->best->planner->name,
+                           choice->machines, flow, own, choice->report->fidelity);
 }
 
-/* Puts the fastest choices in order by flow, if the first one is then clearly faster than the one
- * that was first, of which the time must be known. */
-static void portfolio_rank_by_flow(Portfolio *portfolio, const SimOptions *asked)
+/* The times by flow of the first choices' plans and of the other plans on them, of those that are
+ * at most `most_s` by the planners' fidelity; returns the least. */
+static double portfolio_flows(PortfolioRun *run, PortfolioChoice **choice, double most_s)
+{
+    double least_s = INFINITY;
+    for (uint32_t i = 0; i < MIN(run->portfolio->choices->len, MOST_FLOWS); i++) {
+        PortfolioChoice *c = choice[i];
+        if (!c->report || c->report->iteration_time_s > most_s)
+            break;
+        c->flow_s = portfolio_flow_s(run, c->plan, c->graph, c->view);
+        least_s = fmin(least_s, c->flow_s);
+    }
+    for (uint32_t i = 0; i < run->others->len; i++) {
+        Task *t = g_ptr_array_index(run->others, i);
+        const bool near = t->choice->flow_s > 0 && t->report->iteration_time_s <= most_s;
+        t->flow_s = near ? portfolio_flow_s(run, t->plan, t->graph, t->view) : INFINITY;
+        least_s = fmin(least_s, t->flow_s);
+    }
+    return least_s;
+}
+
+/* Puts the fastest plans in order by flow, if one is then clearly faster than the one that was
+ * first, of which the time must be known. */
+static void portfolio_rank_by_flow(PortfolioRun *run)
 {
     static const double near = 1.5, clearly = 0.99;
-    PortfolioChoice **choice = (PortfolioChoice **)(void *)portfolio->choices->pdata;
-    PortfolioChoice *const before = choice[0];
-    uint32_t n = 0;
-    while (n < MIN(portfolio->choices->len, MOST_FLOWS) && choice[n]->report &&
-           choice[n]->report->iteration_time_s <= near * before->report->iteration_time_s)
-        n++;
-    before->flow_s = n > 1 ? portfolio_flow_s(before, asked) : INFINITY;
-    bool changes = false;
-    for (uint32_t i = 1; isfinite(before->flow_s) && i < n; i++) {
-        choice[i]->flow_s = portfolio_flow_s(choice[i], asked);
-        changes |= choice[i]->flow_s < clearly * before->flow_s;
-    }
-    if (!changes)
+    PortfolioChoice **choice = (PortfolioChoice **)(void *)run->portfolio->choices->pdata;
+    PortfolioChoice *const first = choice[0];
+    const double most_s = near * first->report->iteration_time_s,
+                 least_s = portfolio_flows(run, choice, most_s);
+    if (!isfinite(first->flow_s) || least_s >= clearly * first->flow_s)
         return;
+    g_autofree char *before = portfolio_flow_words(first);
+    for (uint32_t i = 0; i < run->others->len; i++) {
+        Task *t = g_ptr_array_index(run->others, i);
+        if (t->flow_s < clearly * t->choice->flow_s)
+            keep(t);
+    }
+    uint32_t n = 0;
+    while (n < run->portfolio->choices->len && choice[n]->flow_s > 0)
+        n++;
     qsort(choice, n, sizeof *choice, portfolio_by_flow);
-    g_ptr_array_add(portfolio->notes, portfolio_flow_words(choice[0], before));
+    g_autofree char *now = portfolio_flow_words(choice[0]);
+    g_ptr_array_add(run->portfolio->notes,
+                    g_strdup_printf("ranks change by flow, in which messages share links "
+                                    "and hide behind computations: %s, %s",
+                                    now, before));
 }
 
 /* The gain of the neighbour that is the choice's plan, in words. Caller frees. */
@@ -1039,8 +1080,12 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
     portfolio->notes = g_ptr_array_new_with_free_func(g_free);
     const double known_s = how->known_s > 0 ? how->known_s : INFINITY;
-    PortfolioRun run = {
-        .portfolio = portfolio, .how = how, .options = options, .best_s = known_s};
+    g_autoptr(GPtrArray) others = g_ptr_array_new_with_free_func(task_free);
+    PortfolioRun run = {.portfolio = portfolio,
+                        .how = how,
+                        .options = options,
+                        .best_s = known_s,
+                        .others = others};
     if (options->budget_s > 0)
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);
@@ -1057,7 +1102,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     }
     g_clear_error(&run.failure);
     if (how->flow)
-        portfolio_rank_by_flow(portfolio, &options->sim);
+        portfolio_rank_by_flow(&run);
     portfolio_add_notes(portfolio);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);

@@ -12,6 +12,7 @@
 #include "synth/auto/portfolio.h"
 #include "tests/support/program.h"
 #include "tests/support/random_lab.h"
+#include "tests/support/random_strategy.h"
 #include "tests/support/rounds.h"
 #include "tests/support/shrunk.h"
 
@@ -177,49 +178,6 @@ static void test_never_slower(void **state)
         }
 }
 
-static uint32_t random_divisor(GRand *rand, uint32_t n)
-{
-    uint32_t d;
-    do
-        d = (uint32_t)g_rand_int_range(rand, 1, (gint32)MIN(n, 4) + 1);
-    while (n % d != 0);
-    return d;
-}
-
-/* Sets keys of planner manual at random, so that degrees give all GPUs something to do. */
-static void random_strategy(GRand *rand, uint32_t gpus, bool experts,
-                            PlannerOptions *options, GString *words)
-{
-    enum { PP, TP, DP, ANY };
-    static const struct {
-        uint32_t needs; /* the degree without which the key has no effect */
-        const char *key, *value[6];
-    } key[] = {
-        {PP, "schedule", {"gpipe", "1f1b", "1f1b", "1f1b", "zb-h1", "interleaved"}},
-        {ANY, "micro_batch", {"1", "1", "1", "1", "2", "2"}},
-        {DP, "zero", {"0", "0", "1", "1", "2", "3"}},
-        {TP, "sequence_parallel", {"off", "off", "off", "on", "on", "on"}},
-        {ANY, "recompute", {"none", "none", "none", "none", "selective", "full"}},
-        {ANY, "bucket", {"0", "0", "1KiB", "25MiB", "25MiB", "25MiB"}},
-    };
-    const uint32_t pp = random_divisor(rand, gpus), tp = random_divisor(rand, gpus / pp);
-    const uint32_t left = gpus / pp / tp, cp = random_divisor(rand, left),
-                   ep = random_divisor(rand, left / cp);
-    const uint32_t degree[] = {[PP] = pp, [TP] = tp, [DP] = left / cp, [ANY] = 2};
-    g_string_printf(words, "pp=%u tp=%u cp=%u ep=%u dp=%u", pp, tp, cp, experts ? ep : 1,
-                    left / cp);
-    for (uint32_t i = 0; i < G_N_ELEMENTS(key); i++)
-        if (degree[key[i].needs] > 1)
-            g_string_append_printf(words, " %s=%s", key[i].key,
-                                   key[i].value[g_rand_int_range(rand, 0, 6)]);
-    g_auto(GStrv) pair = g_strsplit(words->str, " ", -1);
-    for (uint32_t i = 0; pair[i]; i++) {
-        char *value = strchr(pair[i], '=');
-        *value++ = '\0';
-        planner_options_set(options, pair[i], value, NULL);
-    }
-}
-
 /* No strategy that a user could have set is faster by more than 1 %: planners of one program for all
  * devices are priced by the formula, the same replicas as a strategy by stage, in which the first
  * exchanges of gradients begin a little earlier (.55 % in lab 4). */
@@ -231,7 +189,6 @@ static void test_manual_is_not_faster(void **state)
     const uint32_t first = number_of("KILTER_FIRST", 0);
     const uint32_t n = number_of("KILTER_LABS", test_rounds(FEW, LABS));
     const Planner *manual = planner_find("manual", NULL);
-    g_autoptr(GString) words = g_string_new("");
     uint32_t plans = 0;
     for (uint32_t i = first * MODELS; i < (first + n) * MODELS; i++) {
         g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + i);
@@ -245,8 +202,9 @@ static void test_manual_is_not_faster(void **state)
         for (uint32_t k = 0; k < test_rounds(FEW_TRIES, TRIES); k++) {
             PlannerOptions options;
             planner_options_init(&options);
-            random_strategy(rand, view->n_devices, strstr(model, "moe") != NULL, &options,
-                            words);
+            g_autofree char *words =
+                random_keys(rand, view->n_devices, strstr(model, "moe") != NULL);
+            technique_apply(words, &options);
             g_autofree char *whole = NULL;
             g_autoptr(Graph) graph =
                 model_build(model, cluster_gpus(cluster), &whole, NULL);
@@ -256,7 +214,7 @@ static void test_manual_is_not_faster(void **state)
             if (plan && plan->feasible && plan->iteration_time_s < auto_s / about)
                 print_error("lab %u, %s: auto %g by %s, manual %g with %s\n", i / MODELS,
                             model, auto_s, made.plan ? made.plan->maker : "none",
-                            plan->iteration_time_s, words->str);
+                            plan->iteration_time_s, words);
             assert_false(plan && plan->feasible &&
                          plan->iteration_time_s < auto_s / about);
         }

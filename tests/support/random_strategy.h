@@ -9,6 +9,44 @@ static inline uint32_t pick(GRand *rand, uint32_t n)
     return (uint32_t)g_rand_int_range(rand, 0, (gint32)n);
 }
 
+static inline uint32_t random_divisor(GRand *rand, uint32_t n)
+{
+    uint32_t d;
+    do
+        d = 1 + pick(rand, MIN(n, 8));
+    while (n % d != 0);
+    return d;
+}
+
+/* Words for --set, with degrees that give all GPUs something to do. */
+static inline char *random_keys(GRand *rand, uint32_t gpus, bool experts)
+{
+    enum { PP, TP, DP, ANY };
+    static const struct {
+        uint32_t needs; /* the degree without which the key has no effect */
+        const char *key, *value[6];
+    } key[] = {
+        {PP, "schedule", {"gpipe", "1f1b", "1f1b", "1f1b", "zb-h1", "interleaved"}},
+        {ANY, "micro_batch", {"1", "1", "1", "2", "2", "4"}},
+        {DP, "zero", {"0", "0", "1", "1", "2", "3"}},
+        {TP, "sequence_parallel", {"off", "off", "off", "on", "on", "on"}},
+        {ANY, "recompute", {"none", "none", "none", "none", "selective", "full"}},
+        {ANY, "bucket", {"0", "0", "1KiB", "25MiB", "25MiB", "25MiB"}},
+    };
+    const uint32_t pp = random_divisor(rand, gpus), tp = random_divisor(rand, gpus / pp);
+    const uint32_t left = gpus / pp / tp, cp = random_divisor(rand, left),
+                   ep = random_divisor(rand, left / cp);
+    const uint32_t degree[] = {[PP] = pp, [TP] = tp, [DP] = left / cp, [ANY] = 2};
+    GString *words = g_string_new("");
+    g_string_printf(words, "pp=%u tp=%u cp=%u ep=%u dp=%u", pp, tp, cp, experts ? ep : 1,
+                    left / cp);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(key); i++)
+        if (degree[key[i].needs] > 1)
+            g_string_append_printf(words, " %s=%s", key[i].key,
+                                   key[i].value[pick(rand, 6)]);
+    return g_string_free(words, FALSE);
+}
+
 /* A strategy for 8 devices and 24 samples. All are possible, except some with `all` degrees, which
  * also cut the context and, with `experts`, the experts. */
 static inline char *random_strategy(GRand *rand, bool all, bool experts)
