@@ -9,6 +9,7 @@ typedef struct {
 } Move;
 
 static const Move MOVE[] = {
+    {0}, /* the strategy itself */
     {.dp = -1, .cp = 1},
     {.tp = -1, .cp = 1},
     {.dp = -1, .cp = 1, .key = "recompute", .value = "none"},
@@ -31,6 +32,7 @@ static const Move MOVE[] = {
     {.key = "recompute", .value = "selective"},
     {.key = "recompute", .value = "full"},
     {.key = "sequence_parallel", .value = "on"},
+    {.key = "sequence_parallel", .value = "off"},
     {.key = "zero", .value = "1"},
 };
 
@@ -76,6 +78,8 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         return false;
     if (next->tp == 1)
         next->sequence_parallel = NULL;
+    if (next->dp * next->cp == 1)
+        next->zero = 0;
     return next->ep <= next->dp * next->cp * next->tp;
 }
 

@@ -428,18 +428,23 @@ static void keep(Task *task)
 
 static ORDER_POINTERS(by_own_time, Task, ASCENDING(report->iteration_time_s));
 
-/* Keeps the task's plan, which is not its choice's own, if it is among the fastest of these: by
- * flow it may be faster than that. Equal times are of equal plans. */
+/* Keeps the task's plan, which is not its choice's own, if it is among the fastest of these, the
+ * fastest of each planner on the choice: by flow it may be faster than the choice's own. */
 static void remember(PortfolioRun *run, Task *task)
 {
     GPtrArray *others = run->others;
     if (!run->how->flow || !task->plan || !task->report->feasible ||
         task->plan->program->n > MOST_INSTRUCTIONS)
         return;
-    for (uint32_t i = 0; i < others->len; i++) {
+    for (uint32_t i = others->len; i-- > 0;) {
         const Task *other = g_ptr_array_index(others, i);
-        if (other->choice == task->choice && by_own_time(&other, &task) == 0)
+        const int order = by_own_time(&other, &task);
+        if (other->choice != task->choice ||
+            (other->attempt->planner != task->attempt->planner && order != 0))
+            continue;
+        if (order <= 0)
             return;
+        g_ptr_array_remove_index(others, i);
     }
     g_ptr_array_add(others, g_memdup2(task, sizeof *task));
     task->view = NULL, task->graph = NULL, task->plan = NULL, task->report = NULL;
@@ -561,7 +566,8 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     Strategy at = choice->start, next;
     double misery = choice->start_s;
-    g_hash_table_add(seen, (gpointer)neighbour_words(&at));
+    if (isfinite(misery)) /* it has a plan */
+        g_hash_table_add(seen, (gpointer)neighbour_words(&at));
     for (uint32_t row = 0, n = 1; n > 0 && most > 0; most -= n) {
         g_autoptr(GPtrArray) task = g_ptr_array_new_with_free_func(task_free);
         PortfolioTry attempt[ROUND];
@@ -601,7 +607,7 @@ static void start_small(const PortfolioRun *run, PortfolioChoice *choice)
     start->tp = start->tp ? start->tp : tp;
     start->dp = start->dp ? start->dp : MAX(choice->gpus / start->tp / start->pp, 1);
     start->micro_batch = MAX(start->micro_batch, 1);
-    start->zero = MAX(start->zero, 1);
+    start->zero = MAX(start->zero, start->dp > 1);
     if (!start->recompute)
         start->recompute = "full";
     if (!start->sequence_parallel && start->tp > 1)
