@@ -1,5 +1,6 @@
 /* Every planner on every choice of machines. */
 #include "synth/auto/portfolio.h"
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/base/parallel.h"
@@ -684,21 +685,12 @@ enum {
 
 /* --- choices of machines --- */
 
-static void choice_free(gpointer data)
-{
-    PortfolioChoice *choice = data;
-    for (uint32_t i = 0; i < choice->tries->len; i++)
-        g_free(g_array_index(choice->tries, PortfolioTry, i).reason);
-    g_array_unref(choice->tries);
-    g_free(choice->machines);
-    g_free(choice->only);
-    sim_report_free(choice->report);
-    plan_free(choice->plan);
-    graph_free(choice->graph);
-    cluster_view_free(choice->view);
-    cluster_free(choice->cluster);
-    g_free(choice);
-}
+static FREE_DEFINE(
+    choice_free, PortfolioChoice, choice,
+    free_column((PortfolioTry *)(void *)choice->tries->data, choice->tries->len, reason),
+    g_array_unref(choice->tries), free_each(choice->machines, choice->only),
+    sim_report_free(choice->report), plan_free(choice->plan), graph_free(choice->graph),
+    cluster_view_free(choice->view), cluster_free(choice->cluster));
 
 FREE_DEFINE(portfolio_free, Portfolio, portfolio, g_free(portfolio->model),
             g_ptr_array_unref(portfolio->choices), g_ptr_array_unref(portfolio->notes));
@@ -1004,8 +996,7 @@ static double portfolio_flows(PortfolioRun *run, PortfolioChoice **choice, doubl
         c->flow_s = portfolio_flow_s(run, c->plan, c->graph, c->view);
         least_s = fmin(least_s, c->flow_s);
     }
-    for (uint32_t i = 0; i < run->others->len; i++) {
-        Task *t = g_ptr_array_index(run->others, i);
+    pointers_each (Task, t, run->others) {
         const bool near = t->choice->flow_s > 0 && t->report->iteration_time_s <= most_s;
         t->flow_s = near ? portfolio_flow_s(run, t->plan, t->graph, t->view) : INFINITY;
         least_s = fmin(least_s, t->flow_s);
@@ -1025,8 +1016,7 @@ static void portfolio_rank_by_flow(PortfolioRun *run)
     if (!isfinite(first->flow_s) || least_s >= clearly * first->flow_s)
         return;
     g_autofree char *before = portfolio_flow_words(first);
-    for (uint32_t i = 0; i < run->others->len; i++) {
-        Task *t = g_ptr_array_index(run->others, i);
+    pointers_each (Task, t, run->others) {
         if (t->flow_s < clearly * t->choice->flow_s)
             keep(t);
     }
@@ -1083,7 +1073,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
 {
     const gint64 start = g_get_monotonic_time();
     g_autoptr(Portfolio) portfolio = g_new0(Portfolio, 1);
-    portfolio->choices = g_ptr_array_new_with_free_func(choice_free);
+    portfolio->choices = g_ptr_array_new_with_free_func((GDestroyNotify)choice_free);
     portfolio->notes = g_ptr_array_new_with_free_func(g_free);
     const double known_s = how->known_s > 0 ? how->known_s : INFINITY;
     g_autoptr(GPtrArray) others = g_ptr_array_new_with_free_func(task_free);

@@ -15,19 +15,11 @@ static CLEAR_DEFINE(clear_kind, JointKind, data, g_free(data->machine));
 static FREE_DEFINE(free_inside, JointInside, inside, program_free(inside->program),
                    free_each(inside->ratio, inside->view_ratio));
 
-void synth_joint_menu_free(JointMenu *menu)
-{
-    if (!menu)
-        return;
-    clear_items(menu->again, JOINT_MODES, synth_again_clear);
-    g_hash_table_unref(menu->passes);
-    g_ptr_array_unref(menu->inside);
-    g_array_unref(menu->kind);
-    g_array_unref(menu->place);
-    synth_amp_model_free(menu->model);
-    synth_amp_cluster_free(menu->cluster);
-    g_free(menu);
-}
+FREE_DEFINE(synth_joint_menu_free, JointMenu, menu,
+            clear_items(menu->again, JOINT_MODES, synth_again_clear),
+            g_hash_table_unref(menu->passes), g_ptr_array_unref(menu->inside),
+            unref_arrays(menu->kind, menu->place), synth_amp_model_free(menu->model),
+            synth_amp_cluster_free(menu->cluster));
 
 void synth_joint_menu_promise(JointMenu *menu)
 {
@@ -537,21 +529,14 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
     return NULL;
 }
 
-static void entry_clear(JointEntry *e)
-{
-    double *sum[] = {e->forward_s, e->backward_s, e->weights_s, e->sync_s,
-                     e->held,      e->kept,       e->late,      e->copies};
-    free_items(sum, G_N_ELEMENTS(sum));
-    g_free(e->samples);
-}
+static CLEAR_DEFINE(entry_clear, JointEntry, e,
+                    free_each(e->forward_s, e->backward_s, e->weights_s, e->sync_s,
+                              e->held, e->kept, e->late, e->copies, e->samples));
 
-void synth_joint_problem_free(JointProblem *p)
-{
-    if (!p)
-        return;
-    for (uint32_t g = 0; g < p->n_groups; g++) {
-        clear_items(p->group[g].entry, p->group[g].n_entries, entry_clear);
-        free_each(p->group[g].entry, p->group[g].use);
-    }
-    free_each(p->group, p->units, p->sent, p->border, p->returned, p->least_s, p);
-}
+static CLEAR_DEFINE(group_clear, JointGroup, group,
+                    clear_items(group->entry, group->n_entries, entry_clear),
+                    free_each(group->entry, group->use));
+
+FREE_DEFINE(synth_joint_problem_free, JointProblem, p,
+            clear_items(p->group, p->n_groups, group_clear),
+            free_each(p->group, p->units, p->sent, p->border, p->returned, p->least_s));

@@ -60,17 +60,13 @@ JointProblem *synth_joint_shared(JointMenu *menu, const JointProblem *p, uint32_
     return shared;
 }
 
-void synth_joint_shared_free(JointProblem *shared)
-{
-    if (!shared)
-        return;
-    for (uint32_t g = 0; g < shared->n_groups; g++) {
-        free_column(shared->group[g].entry, shared->group[g].n_entries, sync_s);
-        g_free(shared->group[g].entry);
-    }
-    g_free(shared->group);
-    g_free(shared);
-}
+static CLEAR_DEFINE(shared_clear, JointGroup, group,
+                    free_column(group->entry, group->n_entries, sync_s),
+                    g_free(group->entry));
+
+FREE_DEFINE(synth_joint_shared_free, JointProblem, shared,
+            clear_items(shared->group, shared->n_groups, shared_clear),
+            g_free(shared->group));
 
 void synth_joint_pair_clear(JointPair *pair)
 {
