@@ -11,7 +11,7 @@ stats ARG1 index 0 using 1 nooutput
 places = STATS_records
 array name[series]
 stats ARG1 index 1 using (name[int($1) + 1] = strcol(2), 0) nooutput
-colours = "#0b5fa5 #d9730d #00957a #a8327d #4a5460 #6b4a00 #629bd1 #b3261e #8c6bb1 #2f9e77 #999999 #14375e"
+colours = "#0b5fa5 #c8660a #00957a #a8327d #4a5460 #6b4a00 #518dc8 #b3261e #8c6bb1 #2f9e77 #999999 #14375e"
 colour(k) = word(colours, k)
 set border 3 linecolor rgb "#444444"
 set tics nomirror out textcolor rgb "#222222"

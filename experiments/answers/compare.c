@@ -1,6 +1,8 @@
 /* Plans side by side. */
 #include "experiments/answers/compare.h"
 
+#include <math.h>
+
 #include "data/base/json.h"
 #include "data/base/units.h"
 #include "experiments/answers/plan_stages.h"
@@ -60,7 +62,7 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
         json_number(mean(evaluation, report->busy_s)), "exposed_communication_s",
         json_number(mean(evaluation, report->comm_busy_s)), "hidden_communication_s",
         json_number(mean(evaluation, report->hidden_s)), "idle_s",
-        json_number(mean(evaluation, report->idle_s)), "busiest", slowest->type_name,
+        json_number(fmax(mean(evaluation, report->idle_s), 0)), "busiest", slowest->type_name,
         "busiest_s", json_number(report->busy_s[busiest(report)]), "memory_bytes",
         (json_int_t)most, "feasible", (int)report->feasible);
     plan_words_pace_json(evaluation, object);

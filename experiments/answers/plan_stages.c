@@ -46,12 +46,12 @@ static bool stage_is_block(const char *layer)
 }
 
 /* Finds the layers that each group computes, and the number of those that it recomputes, from the
- * forward ops on its first microbatch. */
-static Stage *find_stages(const Program *program, const Graph *graph)
+ * forward ops on its first microbatch. seen: [groups x layers], not 0 where the group computes the
+ * layer. */
+static Stage *find_stages(const Program *program, const Graph *graph, uint8_t *seen)
 {
     const uint32_t n_layers = graph_n_layers(graph);
     Stage *stage = g_new0(Stage, program->n_groups);
-    g_autofree uint8_t *seen = g_new0(uint8_t, (size_t)program->n_groups * n_layers);
     g_autofree uint8_t *ops =
         g_new0(uint8_t, (size_t)program->n_groups * graph_n_ops(graph));
     items_each (const Instr, instr, program->instr, program->n) {
@@ -204,20 +204,41 @@ static void add_members(const Evaluation *evaluation, const DeviceGroup *group,
         row, json_pack("{s:o, s:o}", "device_ids", ids, "machines", machines));
 }
 
-static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage *stage)
+/* The layers that a stage computes, in runs: "embedding to layers.4, layers.9". An interleaved stage
+ * has several. Caller frees. */
+static char *layers_text(const Graph *graph, const uint8_t *seen)
+{
+    const uint32_t n = graph_n_layers(graph);
+    g_autoptr(GString) text = g_string_new("");
+    for (uint32_t i = 0, end; i < n; i = end + 1) {
+        for (end = i; end < n && seen[end];)
+            end++;
+        if (end == i)
+            continue;
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "",
+                               graph_layer_name(graph, i));
+        if (end > i + 1)
+            g_string_append_printf(text, " to %s", graph_layer_name(graph, end - 1));
+    }
+    return g_string_free(g_steal_pointer(&text), FALSE);
+}
+
+static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage *stage,
+                          const uint8_t *seen)
 {
     const Graph *graph = evaluation->graph;
     const DeviceGroup *group = &evaluation->plan->program->group[g];
     g_autofree char *devices = devices_text(evaluation, group);
     g_autofree char *samples = samples_text(evaluation, g);
     g_autofree char *places = places_text(evaluation, group);
+    g_autofree char *range = layers_text(graph, &seen[(size_t)g * graph_n_layers(graph)]);
     double busy_s = 0;
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
         busy_s = MAX(busy_s, evaluation->report->busy_s[group->device[i]]);
     json_t *row = json_pack(
-        "{s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}", "first",
-        graph_layer_name(graph, stage->first), "last",
-        graph_layer_name(graph, stage->last), "layers", (int)stage->n_layers, "blocks",
+        "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}",
+        "first", graph_layer_name(graph, stage->first), "last",
+        graph_layer_name(graph, stage->last), "range", range, "layers", (int)stage->n_layers, "blocks",
         (int)stage->n_blocks, "devices", devices, "gpus", places, "replicas",
         (int)(group->n_replicas / group_shards(group)), "context_parallel",
         (int)group_shards(group), "tensor_parallel", (int)group->n_devices, "one_program",
@@ -237,8 +258,10 @@ static bool is_before(const Stage *a, const Stage *b)
 json_t *plan_stages_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
+    g_autofree uint8_t *seen = g_new0(
+        uint8_t, (size_t)program->n_groups * graph_n_layers(evaluation->graph));
     g_autofree Stage *stage =
-        program->n_groups > 1 ? find_stages(program, evaluation->graph) : NULL;
+        program->n_groups > 1 ? find_stages(program, evaluation->graph, seen) : NULL;
     if (!stage || !are_stages(evaluation, stage))
         return json_null();
     json_t *list = json_array();
@@ -258,7 +281,7 @@ json_t *plan_stages_json(const Evaluation *evaluation)
         done[next] = true;
         n_pipelines += stage[next].microbatch != last;
         last = stage[next].microbatch;
-        json_t *row = stage_json(evaluation, next, &stage[next]);
+        json_t *row = stage_json(evaluation, next, &stage[next], seen);
         if (several)
             json_object_update_new(row, json_pack("{s:i, s:i}", "pipeline",
                                                   (int)n_pipelines - 1, "microbatches",

@@ -213,14 +213,13 @@ static json_t *status_json(const SweepStatus *s)
                      "running", (int)s->running, "failed", (int)s->failed);
 }
 
-/* Configurations without a result: tried, and the first of those that were not. */
+/* Configurations without a result: tried, and not. */
 typedef struct {
     json_t *tried, *untried;
 } StatusLeft;
 
 static void add_failed(const Configuration *c, const StoreAttempt *attempt, void *data)
 {
-    enum { NAMED = 10 };
     const StatusLeft *left = data;
     const char *planner = c->entry ? c->entry : "none";
     if (attempt)
@@ -231,7 +230,7 @@ static void add_failed(const Configuration *c, const StoreAttempt *attempt, void
                                    attempt->host, "pid", (json_int_t)attempt->pid,
                                    "started", attempt->started, "processes_ended",
                                    (int)attempt->deaths, "message", attempt->message));
-    else if (json_array_size(left->untried) < NAMED)
+    else
         json_array_append_new(left->untried,
                               json_pack("{s:s, s:s, s:s}", "model", c->model, "cluster",
                                         c->cluster_name, "planner", planner));

@@ -334,11 +334,9 @@ static json_t *row_json(const Drawn *d, const Row *row, const GArray *blocks,
         json_number(busy_of(d, row->device)), "communication", path, "blocks", list,
         "busy", json_number(whole_s > 0 ? busy_of(d, row->device) / whole_s : 0));
     set_stage(d, row->device, json);
-    if (stage != UINT32_MAX) {
-        const json_t *of = json_array_get(pipeline, stage);
-        json_object_set(json, "first", json_object_get(of, "first"));
-        json_object_set(json, "last", json_object_get(of, "last"));
-    }
+    if (stage != UINT32_MAX)
+        json_object_set(json, "range",
+                        json_object_get(json_array_get(pipeline, stage), "range"));
     return json;
 }
 

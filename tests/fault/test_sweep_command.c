@@ -131,6 +131,13 @@ static void test_said_without_running(void **state)
     assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
     assert_null(strstr(some.out, "shard 0:"));
     assert_non_null(strstr(some.out, "shard 1:"));
+    program_runs(box, "sweep x.yaml --db few.db --shard 0/9 -q");
+    g_auto(Ran) few = program_run(box, "sweep --status few.db x.yaml");
+    unsigned left = 0; /* ten are named, and the others counted */
+    assert_int_equal(sscanf(few.err, "kilter: %u of 18", &left), 1);
+    assert_true(left > 10);
+    g_autofree char *others = g_strdup_printf("\nand %u more, not tried\n", left - 10);
+    assert_non_null(strstr(few.out, others));
     program_runs(box, "sweep x.yaml --db r.db -q");
     g_auto(Ran) all = program_run_good(box, "sweep x.yaml --db r.db --status");
     assert_non_null(strstr(all.out, "18 ok"));

@@ -294,6 +294,10 @@ static void check_interleaved(const Sandbox *box)
     json_array_foreach (json_object_get(root, "pipeline"), i, stage)
         blocks += json_integer_value(json_object_get(stage, "blocks"));
     assert_int_equal(blocks, 8);
+    /* all pieces are named, not the first and the last layer of all */
+    assert_string_equal(json_string_value(json_object_get(
+                            json_array_get(json_object_get(root, "pipeline"), 0), "range")),
+                        "embedding to layers.1, layers.4 to layers.5");
     json_decref(root);
 }
 

@@ -67,40 +67,58 @@ static inline double colour_of(const char *css, const char *name)
     return luminance_of(at + strlen(key));
 }
 
-/* The contrast of WCAG of each pair: 4.5 for texts, 3 for marks; light first, then dark. */
+static inline void check_contrast(double a, double b, double least, const char *what)
+{
+    const double contrast = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
+    if (contrast < least)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: contrast %.2f", what, contrast);
+}
+
+/* Every colour of `names` on every one of `on`, each a list with blanks between. */
+static inline void check_pairs(const char *css, const char *on, const char *names,
+                               double least)
+{
+    g_auto(GStrv) below = g_strsplit(on, " ", -1);
+    g_auto(GStrv) above = g_strsplit(names, " ", -1);
+    for (uint32_t i = 0; below[i]; i++)
+        for (uint32_t k = 0; above[k]; k++) {
+            g_autofree char *what =
+                g_strdup_printf("%s on %s in %.30s", above[k], below[i], css);
+            check_contrast(colour_of(css, below[i]), colour_of(css, above[k]), least,
+                           what);
+        }
+}
+
+/* Rules that set a text's colour and what is behind it, such as the cells of a heat map. */
+static inline void check_cells(const char *css)
+{
+    g_autoptr(GRegex) cell =
+        g_regex_new("background:#([0-9a-f]+);color:#([0-9a-f]+)", 0, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    uint32_t n = 0;
+    for (g_regex_match(cell, css, 0, &match); g_match_info_matches(match);
+         g_match_info_next(match, NULL), n++) {
+        g_autofree char *rule = g_match_info_fetch(match, 0);
+        g_autofree char *back = g_match_info_fetch(match, 1);
+        g_autofree char *text = g_match_info_fetch(match, 2);
+        check_contrast(luminance_of(back), luminance_of(text), 4.5, rule);
+    }
+    assert_true(n >= 10); /* five cells, light and dark */
+}
+
+/* The contrast of WCAG of every pair of colours that meet: 4.5 for texts, 3 for marks; light, then
+ * dark. */
 static inline void check_contrasts(const char *css)
 {
-    static const struct {
-        const char *on, *of;
-        double least;
-    } PAIR[] = {{"bg", "text", 4.5},
-                {"bg", "muted", 4.5},
-                {"bg", "link", 4.5},
-                {"bg", "good", 4.5},
-                {"bg", "bad", 4.5},
-                {"panel", "text", 4.5},
-                {"panel", "muted", 4.5},
-                {"good-bg", "good", 4.5},
-                {"good-bg", "text", 4.5},
-                {"bad-bg", "bad", 4.5},
-                {"none-bg", "muted", 4.5},
-                {"bg", "c1", 3},
-                {"bg", "c2", 3},
-                {"bg", "c3", 3},
-                {"bg", "c4", 3},
-                {"bg", "c5", 3},
-                {"bg", "c6", 3}};
     const char *const part[] = {css, strstr(css, "prefers-color-scheme:dark")};
     assert_non_null(part[1]);
-    for (uint32_t p = 0; p < 2; p++)
-        for (uint32_t i = 0; i < G_N_ELEMENTS(PAIR); i++) {
-            const double a = colour_of(part[p], PAIR[i].on),
-                         b = colour_of(part[p], PAIR[i].of);
-            const double contrast = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
-            if (contrast < PAIR[i].least)
-                TEST_FAIL_AT(__FILE__, __LINE__, "%s on %s, %s: %.2f", PAIR[i].of,
-                             PAIR[i].on, p ? "dark" : "light", contrast);
-        }
+    for (uint32_t p = 0; p < 2; p++) {
+        check_pairs(part[p], "bg panel good-bg bad-bg none-bg",
+                    "text muted link good bad", 4.5);
+        check_pairs(part[p], "s0c s1c s2c", "bg", 4.5);
+        check_pairs(part[p], "bg none-bg", "c1 c2 c3 c4 c5 c6 m1 m2 m3", 3);
+    }
+    check_cells(css);
 }
 
 /* --- extents --- */

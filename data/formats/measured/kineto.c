@@ -60,8 +60,8 @@ static void add_note(KinetoFacts *facts, uint64_t n, const char *what)
 }
 
 static const char UNSIZED[] =
-    "of a collective without its name, size or group (record with PyTorch 2.2 or later)";
-static const char OTHERS[] = "of a collective that no cost takes, or that took no time";
+    "of collectives without name, size or group (record with PyTorch 2.2 or later)";
+static const char OTHERS[] = "of collectives that no cost is fitted to, or that took no time";
 
 static void add_rows(Reader *reader, GArray *list, GArray *tables)
 {
@@ -82,7 +82,7 @@ static void add_rows(Reader *reader, GArray *list, GArray *tables)
     add_note(reader->facts, facts->unsized_kernels, UNSIZED);
     add_note(reader->facts, facts->other_collectives, OTHERS);
     add_note(reader->facts, facts->kernels - facts->used_kernels - left,
-             "of no op whose shape was recorded and that a cost takes");
+             "of ops without a recorded shape, or that no cost is fitted to");
     const MeasuredTable table = {.file = g_strdup(reader->file),
                                  .device = g_strdup(device),
                                  .test = g_strdup("profile"),
