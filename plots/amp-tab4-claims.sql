@@ -47,7 +47,7 @@ SELECT 'replicas', replicas.s / amp.best, printf('%.3f s and %.3f s', replicas.s
 FROM replicas, amp WHERE replicas.s IS NOT NULL
 UNION ALL
 SELECT 'degrees', pp = 8 AND dp = 2 AND mbs = 1, printf('%d stages, %d replicas, micro-batches of %d: %.3f s', pp, dp, mbs, s),
-       'unknown: 4 stages and 4 replicas are the fastest of AMP''s candidates with gradients in single precision, the profile and rates (columns gradients, profile, rates), 16 stages with fitted costs (column calibrated); 8 and 2 are slower in each'
+       'times of layers: with the published time of each layer in search and simulation (column layers) it holds; with the median of each kind (columns profile, gradients) the layers are cut elsewhere, and 4 stages and 4 replicas are fastest'
 FROM best WHERE s IS NOT NULL
 UNION ALL
 SELECT 'place', rank, printf('number %d of 26 candidates', rank), 'it depends on the bytes of gradients: in single precision, as AMP''s code counts them, 16 replicas are not among the first 26 (column gradients)'
