@@ -265,8 +265,7 @@ static uint32_t place_from(const Instances *instances, uint32_t first,
         return first;
     if (!instances_has_parts(instances, tensor))
         return instances->n_parted * instances->n_microbatches + first;
-    return instances->n_microbatches == 1 ? first
-                                          : microbatch * instances->n_parted + first;
+    return MIN(microbatch, instances->n_microbatches - 1) * instances->n_parted + first;
 }
 
 uint32_t instances_place(const Instances *instances, uint32_t group, uint32_t microbatch,

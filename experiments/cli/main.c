@@ -1,6 +1,5 @@
 /* kilter: finds the command, prints its error, turns it into the exit status (0 done, 1 the work
  * failed, 2 bad usage or input, 3 no feasible plan). */
-#include <limits.h>
 #include <locale.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -117,20 +116,12 @@ static void hear(double seconds, const char *words)
     g_mutex_unlock(&lock);
 }
 
-/* Searches make large arrays and free them again and again: their memory stays in the process, so
- * that it is not fetched anew page by page. */
-static void keep_memory(void)
-{
-#ifdef __GLIBC__
-    enum { LARGE = 32 << 20 };
-    mallopt(M_MMAP_THRESHOLD, LARGE);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-#endif
-}
-
 int main(int argc, char **argv)
 {
-    keep_memory();
+#ifdef __GLIBC__ /* arrays that searches free and make again are not fetched anew page by page */
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
     /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
      * program that started it reports. */
     const bool json = !exec_is_rank() && argc > 1 &&
