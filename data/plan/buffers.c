@@ -86,8 +86,8 @@ static void find_ends(Liveness *l)
         for (uint32_t k = 0; k < n_made; k++) {
             uint32_t *of = &last[placed_cell(&made[k])];
             for (uint32_t part = 0; part < n_parts; part++) {
-                const size_t cell =
-                    placed_cell(&made[k]) + (size_t)part * l->instances->n_parted * FORM_MAX;
+                const size_t cell = placed_cell(&made[k]) +
+                                    (size_t)part * l->instances->n_parted * FORM_MAX;
                 l->load_end[cell] = MAX(last[cell], i);
             }
             l->end[i * OP_MAX_OUT + k] = MAX(*of, i);

@@ -112,10 +112,10 @@ void plan_instr_splits(const Plan *plan, const Graph *graph, const BatchForms *b
 
 /* Whether the instruction needs the same splits as the last one on its op or tensor, which it
  * replaces in `last`: [op], then [tensor]. */
-static bool is_known(const Program *program, uint32_t n_ops, uint32_t i, uint32_t *last)
+static bool is_known(const Program *program, uint32_t ops, uint32_t i, uint32_t *last)
 {
     const Instr *instr = &program->instr[i];
-    uint32_t *of = &last[instr->kind == INSTR_COMPUTE ? instr->op : n_ops + instr->tensor];
+    uint32_t *of = &last[instr->kind == INSTR_COMPUTE ? instr->op : ops + instr->tensor];
     const bool known = instr_alike(&program->instr[*of], instr) && *of != i;
     *of = i;
     return known;

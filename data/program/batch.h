@@ -42,7 +42,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
 typedef struct {
     uint32_t n_places, n_tensors, n_microbatches;
     uint32_t n_parted, n_whole; /* places of each microbatch, and of none */
-    const BatchForms *batch; /* NULL: the batch is not cut */
+    const BatchForms *batch;    /* NULL: the batch is not cut */
     /* [group * n_tensors + tensor]: the number of its place in plain forms among those of a
      * microbatch, or of none; or GRAPH_NONE */
     uint32_t *first;
