@@ -72,20 +72,11 @@ typedef struct {
 } Tasks;
 
 /* Frees what the choice did not take over. */
-static void task_clear(Task *task)
-{
-    g_clear_pointer(&task->report, sim_report_free);
-    g_clear_pointer(&task->plan, plan_free);
-    g_clear_pointer(&task->graph, graph_free);
-    g_clear_pointer(&task->view, cluster_view_free);
-    g_clear_error(&task->error);
-}
+static CLEAR_DEFINE(task_clear, Task, task, let_go(task->report, sim_report_free),
+                    let_go(task->plan, plan_free), let_go(task->graph, graph_free),
+                    let_go(task->view, cluster_view_free), g_clear_error(&task->error));
 
-static void task_free(gpointer data)
-{
-    task_clear(data);
-    g_free(data);
-}
+static FREE_DEFINE(task_free, Task, task, task_clear(task));
 
 /* --- what can be said before --- */
 
@@ -215,7 +206,7 @@ static ORDER_POINTERS(by_turn, Task, ASCENDING(phase), ASCENDING(bound_s),
 
 static GPtrArray *list_tasks(const PortfolioRun *run)
 {
-    GPtrArray *tasks = g_ptr_array_new_with_free_func(task_free);
+    GPtrArray *tasks = g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
     const GPtrArray *choices = run->portfolio->choices;
     pointers_each (PortfolioChoice, choice, choices) {
         g_autoptr(GHashTable) known =
@@ -334,13 +325,19 @@ static double try_far(const PortfolioRun *run)
  * nothing else has a plan or a quick one is near the best. */
 static bool try_is_promising(const PortfolioRun *run, const Task *task)
 {
+    enum {
+        FEW_OPS = 200
+    }; /* on which devices that take turns are searched in a moment */
     const double far = try_far(run);
     const PortfolioTry *plain = try_plain(task);
     const bool all = try_effort(run) == EFFORT_LONG;
     if (!all && try_is_covered(run, task))
         return false;
+    const bool quick =
+        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= FEW_OPS;
     if (!all && task->phase >= LONG && task->choice->report &&
-        (task->phase > LONG || !try_has_rival(task->choice, far * run->best_s)))
+        (task->phase > LONG ||
+         !(quick || try_has_rival(task->choice, far * run->best_s))))
         return false;
     if (plain == task->attempt || task->phase == EARLY)
         return true;
@@ -507,13 +504,12 @@ static Task *neighbour_task(const PortfolioRun *run, PortfolioChoice *choice,
                             PortfolioTry *attempt, const Strategy *strategy,
                             double upper_s)
 {
-    Task *task = g_new0(Task, 1);
-    task->choice = choice;
-    task->attempt = attempt;
-    task->upper_s = upper_s;
-    task->options = *run->options;
-    task->options.strategy = *strategy;
-    return task;
+    Task task = {.choice = choice,
+                 .attempt = attempt,
+                 .upper_s = upper_s,
+                 .options = *run->options};
+    task.options.strategy = *strategy;
+    return g_memdup2(&task, sizeof task);
 }
 
 /* How bad a plan is: its seconds, or above these the bytes by which it does not fit. */
@@ -570,7 +566,8 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
     if (isfinite(misery)) /* it has a plan */
         g_hash_table_add(seen, (gpointer)neighbour_words(&at));
     for (uint32_t row = 0, n = 1; n > 0 && most > 0; most -= n) {
-        g_autoptr(GPtrArray) task = g_ptr_array_new_with_free_func(task_free);
+        g_autoptr(GPtrArray) task =
+            g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
         PortfolioTry attempt[ROUND];
         for (n = 0; n < MIN(ROUND, most) &&
                     neighbour_next(&at, run->options, run->has, &row, &next);) {
@@ -1076,7 +1073,8 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     portfolio->choices = g_ptr_array_new_with_free_func((GDestroyNotify)choice_free);
     portfolio->notes = g_ptr_array_new_with_free_func(g_free);
     const double known_s = how->known_s > 0 ? how->known_s : INFINITY;
-    g_autoptr(GPtrArray) others = g_ptr_array_new_with_free_func(task_free);
+    g_autoptr(GPtrArray) others =
+        g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
     PortfolioRun run = {.portfolio = portfolio,
                         .how = how,
                         .options = options,

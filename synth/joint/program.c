@@ -7,11 +7,8 @@
 #include "synth/joint/menu.h"
 #include "synth/spmd/spmd.h"
 
-void synth_joint_program_clear(JointProgram *made)
-{
-    g_clear_pointer(&made->program, program_free);
-    g_clear_pointer(&made->ratio, g_free);
-}
+CLEAR_DEFINE(synth_joint_program_clear, JointProgram, made,
+             let_go(made->program, program_free), let_go(made->ratio, g_free));
 
 typedef struct {
     const JointMenu *menu;
@@ -156,11 +153,8 @@ typedef struct {
     bool *divides;
 } Written;
 
-static void written_clear(Written *w)
-{
-    g_clear_pointer(&w->inner, program_free);
-    free_each(w->depth, w->recompute, w->stage, w->group, w->divides);
-}
+static CLEAR_DEFINE(written_clear, Written, w, let_go(w->inner, program_free),
+                    free_each(w->depth, w->recompute, w->stage, w->group, w->divides));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Written, written_clear)
 
 /* Describes the stages' groups, and what runs in each layer: ways, stage_of: [layer]. */

@@ -114,7 +114,8 @@ static void compare_with_any(const Question *question, Answer *answer)
     g_autoptr(GArray) files = plan_export(free->plan, question->graph,
                                           free->view ? free->view : question->cluster,
                                           answer->plan->target, "plan", &why);
-    answer->plan->any_why = files ? NULL : export_reason(why);
+    if (!files && answer->plan->iteration_time_s > 1.0005 * answer->plan->any_time_s)
+        answer->plan->any_why = export_reason(why);
 }
 
 /* A plan that only names its question. */

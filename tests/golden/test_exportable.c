@@ -87,7 +87,8 @@ static void test_within_five_percent(void **state)
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t k = 0; k < test_rounds(1, 2); k++)
             good += is_exportable(box, &ROW[i], k);
-    assert_true(good >= test_rounds(2, 16)); /* 20 before joint recomputed by class for any */
+    assert_true(good >=
+                test_rounds(2, 16)); /* 20 before joint recomputed by class for any */
 }
 
 /* A plan that no framework runs says so; one that another runs is not the answer, and why it is not
@@ -104,6 +105,20 @@ static void test_says_so(void **state)
     assert_non_null(strstr(held.out, "slower than the fastest plan for any framework"));
     assert_non_null(strstr(held.out, "unequal parts of the batch"));
     assert_null(strstr(held.out, "no framework"));
+    static const struct {
+        const char *line, *why;
+    } CASE[] = {
+        {LLAMA " amp-het-cluster -p joint --for torchtitan",
+         "cannot run: stages on unlike numbers of GPUs"},
+        {GPT " amp-het-cluster -p joint --for megatron",
+         "cannot run: states are divided in some stages only"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *line =
+            g_strdup_printf("plan %s --granularity gpu", CASE[i].line);
+        g_auto(Ran) ran = program_run_good(box, line);
+        assert_non_null(strstr(ran.out, CASE[i].why));
+    }
 }
 
 int main(void)

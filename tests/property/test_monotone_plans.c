@@ -1,8 +1,6 @@
 /* A better machine: the same plan is never slower on it. A new plan may be, as searches are
- * heuristics: by the planner's own fidelity of 180 plans 2 of joint, 5 of amp and 9 of auto are slower,
- * by up to 31 %, but nearly all of these are faster by flow. By both, one of each planner's is, by 3.4 % at
- * most: auto's in lab 18, where joint's new plan is faster by stage, and slower by flow, in which
- * three rings share links, so that auto takes other machines.
+ * heuristics. By the planner's own fidelity and by flow, one of 180 plans of each planner is: of amp by
+ * 1.4 % (lab 16), of joint by 1.9 % (lab 34), and of auto, which compares its best plans by flow, by .5 % (lab 58).
  *
  *     KILTER_ALL=1    60 clusters and all models (the test monotone_plans_long) */
 #include "data/cluster/change.h"
@@ -16,6 +14,7 @@ static const char *const MODEL[] = {
     "llama:layers=3,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,batch=2",
 };
 static const char *const PLANNER[] = {"joint", "amp", "auto"};
+static const double MOST[] = {1.02, 1.02, 1.005};
 enum { PLANNERS = G_N_ELEMENTS(PLANNER), MODELS = G_N_ELEMENTS(MODEL) };
 
 /* Plans, those that are slower on the better cluster, and by which factor at most. */
@@ -114,8 +113,8 @@ static void test_better_machines(void **state)
     }
     for (uint32_t p = 0; p < PLANNERS; p++) {
         assert_true(count[p].n >= 2 * rounds);
-        assert_true(count[p].slower * 50 <= count[p].n);
-        assert_at_most(count[p].most, 1.05);
+        assert_true(count[p].slower * 150 <= count[p].n);
+        assert_at_most(count[p].most, MOST[p]);
     }
 }
 

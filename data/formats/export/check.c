@@ -51,6 +51,19 @@ bool export_need_strategy(const ExportCase *c, GError **error)
             return export_refuse(c, i, error,
                                  "replicas have unlike stages, or unlike shares of the "
                                  "microbatches");
+    const DeviceGroup *of = c->plan->program->group;
+    bool divides = false;
+    for (uint32_t g = 1; g < c->plan->program->n_groups; g++) {
+        divides |= group_shards(&of[g]) > 1;
+        if (of[g].n_replicas * of[g].n_devices != of[0].n_replicas * of[0].n_devices)
+            return export_refuse(c, 0, error, "stages on unlike numbers of GPUs");
+        if (of[g].n_devices != of[0].n_devices)
+            return export_refuse(c, 0, error, "stages of unlike degrees");
+    }
+    for (uint32_t i = 0; divides && i < c->plan->program->n; i++)
+        if (c->plan->program->instr[i].kind == INSTR_COLLECTIVE &&
+            c->plan->program->instr[i].across)
+            return export_refuse(c, i, error, "states are divided in some stages only");
     /* The first computation on tensors that are not whole is the first that no strategy
      * explains. */
     for (uint32_t i = 0; i < c->plan->program->n; i++) {
@@ -62,10 +75,6 @@ bool export_need_strategy(const ExportCase *c, GError **error)
                 return export_refuse(c, i, error, "planner %s decides for each op",
                                      c->plan->planner);
     }
-    const DeviceGroup *of = c->plan->program->group;
-    for (uint32_t g = 1; g < c->plan->program->n_groups; g++)
-        if (of[g].n_replicas * of[g].n_devices != of[0].n_replicas * of[0].n_devices)
-            return export_refuse(c, 0, error, "stages on unlike numbers of GPUs");
     return export_refuse(c, 0, error, "no pp/tp/dp strategy makes it");
 }
 
