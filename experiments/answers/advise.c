@@ -117,23 +117,23 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
     return command_line((int)g_strv_length(line), line);
 }
 
-static uint64_t most_memory(const PortfolioChoice *choice)
+/* Adds the most memory of a GPU, the least that one has left, and the GPUs that do nothing, if any. */
+static void advise_add_use(const PortfolioChoice *choice, json_t *object)
 {
-    uint64_t most = 0;
-    for (uint32_t j = 0; j < choice->report->n_devices; j++)
-        most = MAX(most, choice->report->memory_bytes[j]);
-    return most;
-}
-
-/* The least memory that a GPU has left. */
-static uint64_t advise_left(const PortfolioChoice *choice)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint32_t j = 0; j < choice->report->n_devices; j++) {
-        const uint64_t has = choice->view->device[j].capacity_bytes;
-        least = MIN(least, has - MIN(has, choice->report->memory_bytes[j]));
+    const SimReport *report = choice->report;
+    uint64_t most = 0, left = UINT64_MAX;
+    uint32_t unused = 0;
+    for (uint32_t j = 0; j < report->n_devices; j++) {
+        const Device *device = &choice->view->device[j];
+        const uint64_t has = device->capacity_bytes, used = report->memory_bytes[j];
+        most = MAX(most, used);
+        left = MIN(left, has - MIN(has, used));
+        unused += report->busy_s[j] > 0 ? 0 : device->gpus;
     }
-    return least;
+    json_object_set_new(object, "memory_bytes", json_integer((json_int_t)most));
+    json_object_set_new(object, "memory_left", json_integer((json_int_t)left));
+    if (unused > 0)
+        json_object_set_new(object, "unused", json_integer((json_int_t)unused));
 }
 
 static json_t *number_or_null(double value)
@@ -211,10 +211,7 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
         json_object_set_new(object, "planner", json_string(choice->best->planner->name));
         json_object_set_new(object, "granularity",
                             json_string(granularity_name(choice->best->granularity)));
-        json_object_set_new(object, "memory_bytes",
-                            json_integer((json_int_t)most_memory(choice)));
-        json_object_set_new(object, "memory_left",
-                            json_integer((json_int_t)advise_left(choice)));
+        advise_add_use(choice, object);
         json_object_set_new(object, "command", json_string(command));
     }
     if (asked->top > 0 && choice->best) {

@@ -135,11 +135,31 @@ static void test_refusals(void **state)
     }
 }
 
+/* Machines behind a slow link are left idle by the fastest plan on all, and the row says so. */
+static void test_unused_gpus_are_counted(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(
+        box, "geo.yaml",
+        "machines:\n"
+        "  - {device: h100-sxm, gpus: 2, nic: ib-ndr, region: east}\n"
+        "  - {device: a100-80g, gpus: 1, nic: ib-hdr, region: west}\n"
+        "regions: [{from: east, to: west, latency: 30 ms, bandwidth: 1 Gb/s}]\n");
+    g_auto(Ran) ran = program_run_good(
+        box, "advise gpt2:layers=4,global_batch=16,precision=bf16 geo.yaml");
+    const char *whole = strstr(ran.out, "2 h100-sxm, 1 a100-80g");
+    assert_non_null(whole);
+    g_autofree char *row = g_strndup(whole, strcspn(whole, "\n"));
+    assert_non_null(strstr(row, "GPUs not used: 1"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_smi_to_flags),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_unused_gpus_are_counted),
         cmocka_unit_test(test_float32_is_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
