@@ -78,7 +78,8 @@ static inline void free_members(const void *member, gsize size, gsize n)
     release_pointers((void *const *)(item), n, (GDestroyNotify)(free))
 #define clear_items(item, n, clear) \
     clear_in_place(item, sizeof *(item), n, (GDestroyNotify)(clear))
-#define free_column(item, n, member) free_members(&(item)->member, sizeof *(item), n)
+#define free_column(item, n, member) \
+    ((n) > 0 ? free_members(&(item)->member, sizeof *(item), n) : (void)0)
 
 /* Calls `clear` for each element of a GArray, by its address. */
 #define clear_elements(array, clear)                                             \
@@ -88,7 +89,5 @@ static inline void free_members(const void *member, gsize size, gsize n)
 /* For g_array_set_clear_func: frees the block to which an element's first member points. */
 static inline void free_first(gpointer element)
 {
-    gpointer block;
-    memcpy(&block, element, sizeof block);
-    g_free(block);
+    free_members(element, 0, 1);
 }

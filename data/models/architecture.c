@@ -21,7 +21,8 @@ void architecture_repeat(Architecture *a)
 }
 
 CLEAR_DEFINE(architecture_clear, Architecture, a, g_free(a->layer),
-             let_go(a->encoder, architecture_clear), free_each(a->encoder, a->unread));
+             clear_items(a->encoder, a->encoder != NULL, architecture_clear),
+             free_each(a->encoder, a->unread));
 
 static bool names(const char *target, const char *a, const char *b)
 {

@@ -96,12 +96,17 @@ static bool most_keep_gpus(Cluster *cluster, uint64_t gpus, GError **error)
     return gpus >= n || cluster_keep_gpus(cluster, keep, error);
 }
 
-/* gpus 0: all. */
-static bool most_evaluate_at(const Most *m, const char *model, uint64_t gpus,
+/* gpus 0: all. Says once that a search takes long, when its first plans did. */
+static bool most_evaluate_at(Most *m, const char *model, uint64_t gpus,
                              const PlannerOptions *options, Evaluation *evaluation,
                              GError **error)
 {
+    static const double LONG_S = 5;
     g_auto(CommandSetting) setting = {0};
+    if (!m->said && (double)clock() / CLOCKS_PER_SEC > LONG_S) {
+        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
+        m->said = true;
+    }
     if (!command_setting(m->how, m->argv[2], &setting, error) ||
         (gpus > 0 && !most_keep_gpus(setting.cluster, gpus, error)))
         return false;
@@ -122,14 +127,9 @@ static bool most_evaluate_at(const Most *m, const char *model, uint64_t gpus,
  * fits fails no more. Says once that a search takes long, when its first plans did. */
 static bool most_try_value(Most *m, uint64_t value, bool *fits, GError **error)
 {
-    static const double LONG_S = 5;
     g_auto(Evaluation) evaluation = {0};
     g_autoptr(GError) wrong = NULL;
     PlannerOptions options = m->options->planner;
-    if (!m->said && (double)clock() / CLOCKS_PER_SEC > LONG_S) {
-        limits_note("--most %s: each plan is made anew, which may take minutes", m->key);
-        m->said = true;
-    }
     if (m->micro_batch > 0)
         options.strategy.micro_batch = (uint32_t)value;
     g_autofree char *model = most_model_at(m, value);

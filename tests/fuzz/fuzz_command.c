@@ -32,7 +32,8 @@ enum { FINDING = 99, CPU_S = 20, SLOWER = 10, MEMORY_GIB = 2, MOST_MESSAGE = 204
 #ifndef KILTER_SANITIZED
 #define MEMORY_LIMITS "1GiB|900MiB|1500MiB|1GiB|64MiB|1B"
 #else
-#define MEMORY_LIMITS "1B|x" /* a sanitizer's own memory is more than any that is enough */
+#define MEMORY_LIMITS \
+    "1B|x" /* a sanitizer's own memory is more than any that is enough */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -194,13 +195,67 @@ static const char *const MODELS[] = {
     "bert-moe:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=512,experts=8",
     "llama:layers=2,hidden=64,heads=4,kv_heads=2,ffn=128,seq=32,vocab=256,precision="
     "mixed",
+    "mixtral:layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,experts=4,"
+    "capacity_factor=0,global_batch=16",
+    "nemotron-h-56b:small=64,seq=64,global_batch=4,precision=mixed",
+    "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=64,seq=16,vocab=32,global_batch=1,"
+    "precision=nvfp4",
 };
 static const char *const CLUSTERS[] = {
     "hap-8",        "hap-a100-4",
     "star:hosts=2", "star:hosts=3,bandwidth=10Gb/s,latency=5us",
     "tag-sfb",      "amp-homogeneous",
     "dgx-h100",     "rail:hosts=2",
-    "tree:hosts=4", "x"};
+    "tree:hosts=4", "x",
+    "8xb200",       "2x4xh100-sxm@4xib-ndr+2x4xa100-80g@4xib-hdr"};
+
+/* Settings of a strategy, of which some fit together; lists among them. */
+static const char *const STRATEGIES[] = {"pp=1",
+                                         "pp=2",
+                                         "pp=4",
+                                         "dp=0",
+                                         "dp=2",
+                                         "tp=1",
+                                         "tp=2",
+                                         "cp=2",
+                                         "cp=4",
+                                         "cp_comm=a2a",
+                                         "ep=2",
+                                         "ep=4",
+                                         "etp=1",
+                                         "expert_tokens=1,2,3,10",
+                                         "imbalance=1.5",
+                                         "micro_batch=1",
+                                         "microbatches=2",
+                                         "microbatches=4",
+                                         "schedule=interleaved",
+                                         "schedule=zb-h1",
+                                         "schedule=zb-v",
+                                         "schedule=dualpipev",
+                                         "layers=1 1",
+                                         "layers=1 2 1",
+                                         "cuts=2",
+                                         "stage_tp=2 1",
+                                         "stage_dp=2 4",
+                                         "ranks=0 1 2 3; 4 5 6 7",
+                                         "ranks=0 1; 2 3 4 5 6 7",
+                                         "pipeline_layers=2; 1 1",
+                                         "pipeline_layers=2 2; 4",
+                                         "pipeline_shares=1 3",
+                                         "shares=1 3",
+                                         "recompute=full@1-2",
+                                         "recompute=selective",
+                                         "recompute=auto",
+                                         "sequence_parallel=on",
+                                         "sequence_parallel=on off",
+                                         "zero=1",
+                                         "zero=2",
+                                         "zero=3",
+                                         "zero_ranks=2",
+                                         "sync_every=4",
+                                         "offload=optimizer",
+                                         "offload=activations",
+                                         "offload=optimizer+parameters"};
 
 typedef struct {
     GRand *rand;
@@ -338,6 +393,19 @@ static char *made_cluster(Made *made)
     return g_strdup(CLUSTERS[made_below(made, G_N_ELEMENTS(CLUSTERS))]);
 }
 
+/* Asks for a plan by hand: some settings that fit together, now and then one that does not. */
+static void made_strategy(Made *made)
+{
+    static const char *const ALWAYS[] = {"--planner=manual", "--granularity=gpu"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ALWAYS); i++)
+        g_ptr_array_add(made->argv, g_strdup(ALWAYS[i]));
+    for (uint32_t n = 1 + made_below(made, 5); n > 0; n--)
+        g_ptr_array_add(
+            made->argv,
+            g_strdup_printf("--set=%s",
+                            STRATEGIES[made_below(made, G_N_ELEMENTS(STRATEGIES))]));
+}
+
 static char *made_set(Made *made)
 {
     static const char *const GARBAGE[] = {"",    "x", "-1",  "1e400", "nan", "0",
@@ -419,6 +487,16 @@ static void made_option(Made *made, const json_t *option)
     }
 }
 
+static bool has_option(const json_t *options, const char *name)
+{
+    size_t i;
+    const json_t *option;
+    json_array_foreach (options, i, option)
+        if (strcmp(json_string_value(json_object_get(option, "name")), name) == 0)
+            return true;
+    return false;
+}
+
 static void made_line(Made *made)
 {
     const Grammar *of;
@@ -447,6 +525,8 @@ static void made_line(Made *made)
         if (strcmp(NEEDED[i].word, of->name) == 0 && !made_in(made, 10))
             made_add(made, NULL, NEEDED[i].value);
     const json_t *options = json_object_get(of->about, "options");
+    if (made_in(made, 3) && has_option(options, "planner"))
+        made_strategy(made);
     static const uint32_t OPTIONS[] = {0, 0, 1, 1, 2, 2, 3, 5};
     for (uint32_t n = OPTIONS[made_below(made, G_N_ELEMENTS(OPTIONS))]; n > 0; n--)
         made_option(made,
