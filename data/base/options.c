@@ -8,7 +8,6 @@
 #include "data/base/names.h"
 #include "data/base/number_gap.h"
 #include "data/base/path.h"
-#include "data/base/text.h"
 #include "data/base/units.h"
 
 /* A member of any option type. */
@@ -227,15 +226,7 @@ void options_keys(const OptionTable *table, GString *text)
 
 char *option_help(const Option *option)
 {
-    g_autoptr(GError) error = NULL;
-    g_autofree char *file = path_bundled("commands/keys.txt", &error);
-    g_autofree char *text = file ? text_read(file, &error) : NULL;
-    if (!text)
-        return g_strdup(error->message);
-    g_autofree char *start = g_strdup_printf("\n  %s  ", option->key);
-    const char *line = strstr(text, start);
-    line = line ? line + strlen(start) : "";
-    return g_strndup(line, strcspn(line, "\n"));
+    return path_line("commands/keys.txt", option->key);
 }
 
 void options_help(const OptionTable *table, GString *text)

@@ -8,6 +8,7 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
+#include "data/base/text.h"
 
 /* --- the project's own folder --- */
 
@@ -92,6 +93,19 @@ char *path_bundled(const char *relative, GError **error)
     if (!path)
         refuse(error, "expected %s on the search path", relative);
     return path;
+}
+
+char *path_line(const char *relative, const char *key)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *file = path_bundled(relative, &error);
+    g_autofree char *text = file ? text_read(file, &error) : NULL;
+    if (!text)
+        return g_strdup(error->message);
+    g_autofree char *start = g_strdup_printf("\n  %s  ", key);
+    const char *line = strstr(text, start);
+    line = line ? line + strlen(start) : "";
+    return g_strndup(line, strcspn(line, "\n"));
 }
 
 char **path_list(const char *folder, const char *suffix)

@@ -9,10 +9,10 @@ bool cmd_planners(int argc, char **argv, GError **error)
         return false;
     json_t *list = json_array();
     for (uint32_t i = 0; i < planner_count(); i++) {
-        const Planner *planner = planner_at(i);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", planner->name,
-                                              "description", planner->description,
-                                              "source", planner->source));
+        g_auto(GStrv) about = planner_about(planner_at(i));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s}", "name", planner_at(i)->name,
+                                        "description", about[0], "source", about[1]));
     }
     command_report(&options, list, "[*planners:{name:-16} {description} ({source})\n]",
                    NULL);

@@ -4,10 +4,9 @@
 #include "synth/auto/make.h"
 
 static const Planner chooser[] = {
-    {"auto", "the fastest plan of all planners on any of the machines",
-     "HAP (EuroSys'24); AMP (NeurIPS'22)",
+    {"auto",
      PLANNER_RATIOS | PLANNER_GROUPS | PLANNER_CHOOSES | PLANNER_ZERO | PLANNER_STRATEGY,
-     auto_make, 0},
+     auto_make, 0, 0, 0, 0, 0, 0},
 };
 
 uint32_t planner_count(void)

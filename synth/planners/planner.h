@@ -4,7 +4,7 @@
  *                              --question_answer-->  Answer    plan and report: rounded, evaluated, bounded
  *
  * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses among
- * the plans of others): name, description, paper, abilities, and a function make(), declared in the
+ * the plans of others): name, abilities, and a function make(), declared in the
  * make.h of its room, that gets the question (synth/question/question.h) and fills in program and
  * ratios of the answer's plan (synth/answer/answer.h; complete.h has the tools). Options are rows
  * of tables as well (synth/question/planner_options.h). */
@@ -70,17 +70,23 @@ typedef enum { ABILITY_TABLE(X) } PlannerAbility;
 
 typedef struct Planner Planner;
 struct Planner {
-    const char *name;
-    const char *description;
-    const char *source; /* paper and section */
+    const char *name;   /* what it does, and its paper: data/commands/methods.txt */
     uint32_t ability;   /* PlannerAbility, or-ed */
     /* Fills in program, ratios, search and balance times of answer->plan; question_answer() rounds,
      * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the
      * answer's view and report. */
     bool (*make)(const Question *question, Answer *answer, GError **error);
-    uint32_t
-        variant; /* where planners share make(): which of them it is, by make.h of its room */
+    /* where planners share make(): which of them it is, by make.h of its room */
+    uint32_t variant;
+    /* The sizes of questions up to which a search takes about 20 s and 2 GiB; 0: any. Where nothing
+     * fits a device, it holds many more states, so that its memory has a number of ops of its own. */
+    uint32_t ops, memory_ops; /* of the model with backward pass and updates */
+    uint32_t devices, memory_devices;
+    uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 };
+
+/* What the planner does, and its paper with the section. Free with g_strfreev. */
+char **planner_about(const Planner *planner);
 
 /* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */
 bool planner_takes_size(const Planner *of, const ClusterView *view, GError **error);

@@ -119,6 +119,22 @@ static void test_options_explained(void **state)
     check_none_left(shared, SHARED);
 }
 
+/* Every planner says what it does, and which paper has it. */
+static void test_planners_explained(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    json_t *answer = program_json(box, "planners --json"), *planner;
+    size_t i;
+    assert_true(json_array_size(json_object_get(answer, "planners")) > 20);
+    json_array_foreach (json_object_get(answer, "planners"), i, planner)
+        if (!*json_string_value(json_object_get(planner, "description")) ||
+            !*json_string_value(json_object_get(planner, "source")))
+            TEST_FAIL_AT(__FILE__, __LINE__, "%s has no line in data/commands/methods.txt",
+                         json_string_value(json_object_get(planner, "name")));
+    json_decref(answer);
+}
+
 static void test_pages(void **state)
 {
     (void)state;
@@ -307,7 +323,7 @@ static void test_misspelt_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_planners_explained), cmocka_unit_test(test_pages),
         cmocka_unit_test(test_bash_completes),
         cmocka_unit_test(test_fish_completes),
         cmocka_unit_test(test_zsh_completes),
