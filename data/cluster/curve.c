@@ -138,8 +138,10 @@ static uint32_t rings_at(const CollectiveCurves *curves, const char *device, uin
     return 0;
 }
 
-double curves_ring_part(const CollectiveCurves *curves, Collective kind, CurvePlace place,
-                        uint32_t gpus)
+/* The part of the bandwidth among `gpus` ranks of a machine that the place's ranks have by their
+ * rings; 1 where rings are not known or do not matter. */
+static double curves_ring_part(const CollectiveCurves *curves, Collective kind,
+                               CurvePlace place, uint32_t gpus)
 {
     if (place.hosts > 1 || kind == COLLECTIVE_ALL_TO_ALL)
         return 1;

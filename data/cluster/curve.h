@@ -71,10 +71,6 @@ double curve_steps(Collective kind, CurvePlace place);
 double curve_wire(Collective kind, CurvePlace place, double sums, double own);
 /* Finds the rings of machines of a device type, unless they are known. */
 void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers *peers);
-/* The part of the bandwidth among `gpus` ranks of a machine that the place's ranks have by their
- * rings; 1 where rings are not known or do not matter. */
-double curves_ring_part(const CollectiveCurves *curves, Collective kind, CurvePlace place,
-                        uint32_t gpus);
 
 /* Seconds at that many bytes among the measured ranks. */
 double curve_at(const CollectiveCurve *curve, double bytes);

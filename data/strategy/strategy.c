@@ -361,20 +361,6 @@ bool strategy_read(const char *file, Strategy *strategy, GError **error)
     return text && strategy_parse(file, text, length, strategy, error);
 }
 
-char *strategy_write(const Strategy *strategy)
-{
-    GString *out = g_string_new("");
-    items_each (const Option, option, strategy_table.row, strategy_table.n) {
-        if (option_is_default(option, strategy))
-            continue;
-        g_autofree char *value = option_get(option, strategy);
-        g_string_append_printf(out, "%s: %s\n", option->key, value);
-    }
-    if (out->len == 0)
-        g_string_append(out, "{}\n");
-    return g_string_free(out, FALSE);
-}
-
 json_t *strategy_json(const Strategy *strategy)
 {
     json_t *object = json_object();

@@ -171,10 +171,7 @@ bool strategy_read(const char *file, Strategy *strategy, GError **error);
 bool strategy_parse(const char *file, const char *text, size_t length, Strategy *strategy,
                     GError **error);
 
-/* The keys that are not at their defaults, as a file for strategy_parse. The caller frees it. */
-char *strategy_write(const Strategy *strategy);
-
-/* The same as a JSON object, owned by the caller. */
+/* The keys that are not at their defaults, as a JSON object that the caller owns. */
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);

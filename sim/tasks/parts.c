@@ -139,8 +139,10 @@ static double tokens_before(const double *tokens, double place)
     return rest > 1e-9 ? at[0] + rest * (at[1] - at[0]) : at[0];
 }
 
-double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
-                     uint32_t i, SimPart *part)
+/* The tokens of the experts of the device at place i, whose axes have the `part` of them in the
+ * form, over as many even experts. *part gets what each axis leaves of it then. */
+static double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor,
+                            Form form, uint32_t i, SimPart *part)
 {
     const DeviceGroup *of = &parts->layout.group[group];
     const uint32_t n_shards = group_shards(of), r = i / of->n_devices;

@@ -43,11 +43,6 @@ typedef struct {
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
 
-/* The tokens of the experts of the device at place i, whose axes have the `part` of them in the
- * form, over as many even experts. *part gets what each axis leaves of it then. */
-double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
-                     uint32_t i, SimPart *part);
-
 /* The part of one microbatch of a tensor that replica `replica` of the group has; 1 if it has
  * all. */
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor, Form form,

@@ -9,35 +9,32 @@ enum { NO_NEED = 0, ATTENTION = 1, HOSTS = 2, SCORES = 4, FUSED = 8 };
 
 /* Sets for the planners with an ability and without another one. Planners of strategies search
  * degrees, placements and cuts for each of them. */
+#define STRATEGIES PLANNER_STRATEGY, PLANNER_LAST
 static const struct {
     uint32_t with, without, needs;
     TechniqueWhen when;
     const char *set;
 } SET[] = {
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_EARLY, "sequence_parallel=on"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
-     "zero=1 sequence_parallel=on"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR,
-     "zero=1 schedule=interleaved"},
-    {PLANNER_STRATEGY, PLANNER_LAST, SCORES, TECHNIQUE_NEAR,
-     "zero=1 recompute=selective"},
-    {PLANNER_STRATEGY, PLANNER_LAST, SCORES, TECHNIQUE_NEAR,
+    {STRATEGIES, NO_NEED, TECHNIQUE_NEAR, "zero=1"},
+    {STRATEGIES, ATTENTION, TECHNIQUE_EARLY, "sequence_parallel=on"},
+    {STRATEGIES, ATTENTION, TECHNIQUE_NEAR, "zero=1 sequence_parallel=on"},
+    {STRATEGIES, NO_NEED, TECHNIQUE_NEAR, "zero=1 schedule=interleaved"},
+    {STRATEGIES, SCORES, TECHNIQUE_NEAR, "zero=1 recompute=selective"},
+    {STRATEGIES, SCORES, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on recompute=selective"},
-    {PLANNER_STRATEGY, PLANNER_LAST, FUSED, TECHNIQUE_NEAR, "zero=1 recompute=alternate"},
-    {PLANNER_STRATEGY, PLANNER_LAST, FUSED, TECHNIQUE_NEAR,
+    {STRATEGIES, FUSED, TECHNIQUE_NEAR, "zero=1 recompute=alternate"},
+    {STRATEGIES, FUSED, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on recompute=alternate"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_NEAR,
+    {STRATEGIES, ATTENTION, TECHNIQUE_NEAR,
      "zero=1 sequence_parallel=on schedule=interleaved"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_NEAR, "zero=1 recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, ATTENTION, TECHNIQUE_MISFIT,
+    {STRATEGIES, NO_NEED, TECHNIQUE_NEAR, "zero=1 recompute=full"},
+    {STRATEGIES, ATTENTION, TECHNIQUE_MISFIT,
      "zero=1 sequence_parallel=on recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_REFUSED, "zero=2"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
-    {PLANNER_STRATEGY, PLANNER_LAST, NO_NEED, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
-    {PLANNER_STRATEGY, PLANNER_LAST, HOSTS, TECHNIQUE_NEAR, "zero=2 offload=optimizer"},
-    {PLANNER_STRATEGY, PLANNER_LAST, HOSTS, TECHNIQUE_MISFIT,
-     "zero=2 recompute=full offload=optimizer"},
+    {STRATEGIES, NO_NEED, TECHNIQUE_REFUSED, "zero=2"},
+    {STRATEGIES, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
+    {STRATEGIES, NO_NEED, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
+    {STRATEGIES, HOSTS, TECHNIQUE_NEAR, "zero=2 offload=optimizer"},
+    {STRATEGIES, HOSTS, TECHNIQUE_MISFIT, "zero=2 recompute=full offload=optimizer"},
     {PLANNER_CERTIFIES, 0, NO_NEED, TECHNIQUE_NEAR, "bucket=25MiB"},
     {PLANNER_CERTIFIES, PLANNER_TURNS, NO_NEED, TECHNIQUE_MISFIT, "recompute=auto"},
     {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},

@@ -85,7 +85,7 @@ struct Planner {
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
 };
 
-/* What the planner does, and its paper with the section. Free with g_strfreev. */
+/* The words on what the planner does, and its paper with the section. Free with g_strfreev. */
 char **planner_about(const Planner *planner);
 
 /* Refuses a cluster that is too large for the planner, with KILTER_ERROR_INPUT. */

@@ -4,6 +4,7 @@
 
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/strategy_text.h"
 
 static void check_layout(const Strategy *strategy)
 {

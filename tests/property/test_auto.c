@@ -15,6 +15,7 @@
 #include "tests/support/random_strategy.h"
 #include "tests/support/rounds.h"
 #include "tests/support/shrunk.h"
+#include "tests/support/strategy_text.h"
 
 #define GPT "gpt2:layers=3,hidden=64,heads=4,ffn=128,seq=16,vocab=64,batch=2"
 

@@ -9,6 +9,7 @@
 #include "data/models/model.h"
 #include "tests/support/exported.h"
 #include "tests/support/random_strategy.h"
+#include "tests/support/strategy_text.h"
 
 static const char MODEL[] =
     "llama:layers=6,hidden=64,heads=8,kv_heads=8,ffn=128,seq=16,vocab=64,global_batch=24,"

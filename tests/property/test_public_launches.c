@@ -2,6 +2,7 @@
  * person reads it by hand. */
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
+#include "tests/support/strategy_text.h"
 #include "tests/test.h"
 
 /* A launch on so many GPUs of a model, here with as many layers but small ones: what the model

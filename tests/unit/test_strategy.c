@@ -1,5 +1,6 @@
 /* Strategies: files, texts, and their layouts. */
 #include "data/data.h"
+#include "tests/support/strategy_text.h"
 #include "tests/test.h"
 
 #define MODEL "gpt2:layers=6,hidden=4,heads=2,ffn=4,seq=2,vocab=4,global_batch=8"

@@ -108,7 +108,8 @@ const char *families_of_class(const Families *families, const char *name)
     return found;
 }
 
-bool families_ignore(const Families *families, const char *key)
+/* Whether a key changes neither shapes nor work. */
+static bool families_ignore(const Families *families, const char *key)
 {
     const json_t *list = families_row(families, "ignored");
     for (size_t i = 0; i < json_array_size(list); i++) {

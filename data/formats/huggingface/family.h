@@ -27,8 +27,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Families, families_free)
  * file and line if they are damaged. One row; NULL: there is none, or it is damaged. */
 json_t *families_rows(const Families *families, GError **error);
 const json_t *families_row(const Families *families, const char *name);
-/* Whether a key changes neither shapes nor work. */
-bool families_ignore(const Families *families, const char *key);
 /* Appends to `text` the keys of an object that say something and that nothing was read from. */
 void families_unread(const Families *families, const json_t *object, GHashTable *read,
                      GString *text);

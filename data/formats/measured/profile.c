@@ -40,7 +40,9 @@ static ProfileBin *bin_of(Profile *profile, const char *key, const Measurement *
     return bin;
 }
 
-double profile_number_bytes(const char *type)
+/* Bytes of a number of the type that a profiler names so ("BFloat16", "c10::Half", "f16"); 4 for
+ * names that it does not know. */
+static double profile_number_bytes(const char *type)
 {
     static const struct {
         const char *part;

@@ -17,10 +17,6 @@ typedef struct {
 Profile *profile_new(void);
 void profile_free(Profile *profile);
 
-/* Bytes of a number of the type that a profiler names so ("BFloat16", "c10::Half", "f16"); 4 for
- * names that it does not know. */
-double profile_number_bytes(const char *type);
-
 /* The bin of the product of matrices [a0, a1] and [b0, b1]; NULL if they have no product. */
 ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
                             const char *type);
