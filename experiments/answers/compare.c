@@ -62,9 +62,9 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
         json_number(mean(evaluation, report->busy_s)), "exposed_communication_s",
         json_number(mean(evaluation, report->comm_busy_s)), "hidden_communication_s",
         json_number(mean(evaluation, report->hidden_s)), "idle_s",
-        json_number(fmax(mean(evaluation, report->idle_s), 0)), "busiest", slowest->type_name,
-        "busiest_s", json_number(report->busy_s[busiest(report)]), "memory_bytes",
-        (json_int_t)most, "feasible", (int)report->feasible);
+        json_number(fmax(mean(evaluation, report->idle_s), 0)), "busiest",
+        slowest->type_name, "busiest_s", json_number(report->busy_s[busiest(report)]),
+        "memory_bytes", (json_int_t)most, "feasible", (int)report->feasible);
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "pipeline", plan_stages_json(evaluation));
     json_object_set_new(object, "faster_than_first",

@@ -238,12 +238,12 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
     json_t *row = json_pack(
         "{s:s, s:s, s:s, s:i, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:s?, s:i, s:o}",
         "first", graph_layer_name(graph, stage->first), "last",
-        graph_layer_name(graph, stage->last), "range", range, "layers", (int)stage->n_layers, "blocks",
-        (int)stage->n_blocks, "devices", devices, "gpus", places, "replicas",
-        (int)(group->n_replicas / group_shards(group)), "context_parallel",
-        (int)group_shards(group), "tensor_parallel", (int)group->n_devices, "one_program",
-        is_one_program(evaluation, g), "samples", samples, "recompute",
-        (int)stage->n_again, "busy_s", json_number(busy_s));
+        graph_layer_name(graph, stage->last), "range", range, "layers",
+        (int)stage->n_layers, "blocks", (int)stage->n_blocks, "devices", devices, "gpus",
+        places, "replicas", (int)(group->n_replicas / group_shards(group)),
+        "context_parallel", (int)group_shards(group), "tensor_parallel",
+        (int)group->n_devices, "one_program", is_one_program(evaluation, g), "samples",
+        samples, "recompute", (int)stage->n_again, "busy_s", json_number(busy_s));
     add_members(evaluation, group, row);
     return row;
 }
@@ -258,8 +258,8 @@ static bool is_before(const Stage *a, const Stage *b)
 json_t *plan_stages_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
-    g_autofree uint8_t *seen = g_new0(
-        uint8_t, (size_t)program->n_groups * graph_n_layers(evaluation->graph));
+    g_autofree uint8_t *seen =
+        g_new0(uint8_t, (size_t)program->n_groups * graph_n_layers(evaluation->graph));
     g_autofree Stage *stage =
         program->n_groups > 1 ? find_stages(program, evaluation->graph, seen) : NULL;
     if (!stage || !are_stages(evaluation, stage))

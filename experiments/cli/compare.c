@@ -1,7 +1,7 @@
 /* kilter compare: plans side by side. */
+#include "experiments/answers/compare.h"
 #include "data/plan/fidelity.h"
 #include "experiments/answers.h"
-#include "experiments/answers/compare.h"
 #include "experiments/cli/command.h"
 
 bool cmd_compare(int argc, char **argv, GError **error)

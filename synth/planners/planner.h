@@ -70,8 +70,8 @@ typedef enum { ABILITY_TABLE(X) } PlannerAbility;
 
 typedef struct Planner Planner;
 struct Planner {
-    const char *name;   /* what it does, and its paper: data/commands/methods.txt */
-    uint32_t ability;   /* PlannerAbility, or-ed */
+    const char *name; /* what it does, and its paper: data/commands/methods.txt */
+    uint32_t ability; /* PlannerAbility, or-ed */
     /* Fills in program, ratios, search and balance times of answer->plan; question_answer() rounds,
      * evaluates and bounds. A planner with PLANNER_CHOOSES makes the whole plan and sets the
      * answer's view and report. */

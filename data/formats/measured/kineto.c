@@ -61,7 +61,8 @@ static void add_note(KinetoFacts *facts, uint64_t n, const char *what)
 
 static const char UNSIZED[] =
     "of collectives without name, size or group (record with PyTorch 2.2 or later)";
-static const char OTHERS[] = "of collectives that no cost is fitted to, or that took no time";
+static const char OTHERS[] =
+    "of collectives that no cost is fitted to, or that took no time";
 
 static void add_rows(Reader *reader, GArray *list, GArray *tables)
 {
