@@ -53,54 +53,91 @@ static bool find_experts(const Strategy *s, StrategyLayout *l, GError **error)
     return true;
 }
 
-/* Checks that nothing is said beside unlike degrees that only equal ones have. */
-static bool check_unlike(const Strategy *s, GError **error)
+/* The first list of degrees by device group; NULL: none, and groups are alike. */
+static const char *stage_list(const Strategy *s)
 {
-    return strategy_has_only(s, "stage_tp, stage_dp",
-                             "pp, stage_tp, stage_dp, microbatches, schedule, "
-                             "virtual_stages, ranks, layers, cuts, recompute, zero, ep, "
-                             "imbalance, expert_tokens",
-                             error) &&
-           (s->zero <= 1 ||
-            refuse(error, "stage_tp, stage_dp: expected zero=0 or zero=1"));
+    const char *const list[] = {s->stage_tp, s->stage_dp,   s->stage_cp,
+                                s->stage_ep, s->stage_zero, s->stage_micro_batch};
+    uint32_t i = 0;
+    while (i + 1 < G_N_ELEMENTS(list) && !list[i])
+        i++;
+    return list[i];
 }
 
-/* Degrees by stage, from either list or both. */
+/* Takes the degrees that lists say, or the keys for all groups; 0: neither. */
+static bool take_degrees(const Strategy *s, StrategyLayout *l, GError **error)
+{
+    const struct {
+        const char *key, *list;
+        uint32_t all, none; /* the key for all groups; none: it is not given */
+        size_t of;
+    } row[] = {
+        {"stage_tp", s->stage_tp, s->tp, 0, offsetof(StageDegrees, tp)},
+        {"stage_dp", s->stage_dp, s->dp, 0, offsetof(StageDegrees, dp)},
+        {"stage_cp", s->stage_cp, s->cp, 1, offsetof(StageDegrees, cp)},
+        {"stage_ep", s->stage_ep, s->ep, 1, offsetof(StageDegrees, ep)},
+        {"stage_zero", s->stage_zero, s->zero, 0, offsetof(StageDegrees, zero)},
+    };
+    l->stage = g_new0(StageDegrees, l->pp + 1);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        uint32_t n;
+        g_autofree uint32_t *number = numbers_of(row[i].list, &n);
+        if (row[i].list && (n != l->pp || row[i].all != row[i].none))
+            return refuse(error, "%s: expected pp=%u numbers, and none for all stages",
+                          row[i].key, l->pp);
+        for (uint32_t p = 0; p < l->pp; p++)
+            G_STRUCT_MEMBER(uint32_t, &l->stage[p], row[i].of) =
+                row[i].list ? number[p] : row[i].all;
+    }
+    return true;
+}
+
+/* Where tp or dp is not given, groups have equally many devices. */
+static bool complete_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
+                             GError **error)
+{
+    const bool tp = s->tp || s->stage_tp, dp = s->dp || s->stage_dp;
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < l->pp; p++) {
+        StageDegrees *of = &l->stage[p];
+        const uint32_t each = n_devices / l->pp / MAX(of->cp, 1);
+        of->tp = tp ? of->tp : dp ? MAX(each / MAX(of->dp, 1), 1) : 1;
+        of->dp = dp ? of->dp : MAX(each / MAX(of->tp, 1), 1);
+        sum += (uint64_t)of->tp * of->dp * of->cp;
+        if (!of->tp || !of->dp || !of->cp || !of->ep || of->zero > 3 ||
+            (uint64_t)of->dp * of->cp % of->ep != 0)
+            return refuse(error,
+                          "stage %u, tp=%u dp=%u cp=%u ep=%u zero=%u: expected numbers "
+                          "above 0, ep a divisor of dp times cp, and zero from 0 to 3",
+                          p, of->tp, of->dp, of->cp, of->ep, of->zero);
+        if (s->sequence_parallel &&
+            (of->tp != l->stage[0].tp || of->cp != l->stage[0].cp))
+            return refuse(error,
+                          "sequence_parallel: expected stages with the same tp and cp");
+        l->cp = MAX(l->cp, of->cp);
+        l->ep = MAX(l->ep, of->ep);
+        l->zero = MAX(l->zero, of->zero);
+    }
+    l->tp = l->stage[0].tp;
+    l->dp = l->stage[0].dp;
+    return sum == n_devices ||
+           refuse(error, "stages: expected degrees for %u GPUs, got %" G_GUINT64_FORMAT,
+                  n_devices, sum);
+}
+
 static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l,
                         GError **error)
 {
-    uint32_t n_tp, n_dp;
-    uint64_t sum = 0;
-    l->stage_tp = numbers_of(s->stage_tp, &n_tp);
-    l->stage_dp = numbers_of(s->stage_dp, &n_dp);
-    if (!check_unlike(s, error))
+    g_free(numbers_of(stage_list(s), &l->pp));
+    l->pp = s->pp ? s->pp : l->pp;
+    if (s->etp || s->zero_ranks || s->shares || s->offload || s->sync_every > 1)
+        return refuse(error, "stages with degrees of their own: expected no etp, "
+                             "zero_ranks, shares, offload or sync_every beside them");
+    if (!take_degrees(s, l, error) || !complete_degrees(s, n_devices, l, error))
         return false;
-    l->pp = s->pp ? s->pp : MAX(n_tp, n_dp);
-    l->ep = MAX(s->ep, 1);
-    if ((s->stage_tp && n_tp != l->pp) || (s->stage_dp && n_dp != l->pp) ||
-        l->pp > n_devices)
-        return refuse(error, "stage_tp, stage_dp: expected pp=%u numbers each", l->pp);
-    l->stage_tp = g_renew(uint32_t, l->stage_tp, l->pp + 1);
-    l->stage_dp = g_renew(uint32_t, l->stage_dp, l->pp + 1);
-    for (uint32_t p = 0; p < l->pp; p++) {
-        uint32_t *tp = &l->stage_tp[p], *dp = &l->stage_dp[p];
-        *tp = s->stage_tp ? *tp : MAX(n_devices / l->pp / MAX(*dp, 1), 1);
-        *dp = s->stage_dp ? *dp : MAX(n_devices / l->pp / MAX(*tp, 1), 1);
-        sum += (uint64_t)*tp * *dp;
-        if (*tp == 0 || *dp == 0 || *dp % l->ep != 0)
-            return refuse(error,
-                          "stage_tp, stage_dp: expected numbers above 0, and dp "
-                          "of each stage a multiple of ep=%u",
-                          l->ep);
-    }
-    l->tp = l->stage_tp[0];
-    l->dp = l->stage_dp[0];
-    l->cp = l->zero_ranks = 1;
-    l->zero = s->zero;
-    return sum == n_devices || refuse(error,
-                                      "stage_tp, stage_dp: expected products that add up "
-                                      "to %u, the cluster's GPUs, got %" G_GUINT64_FORMAT,
-                                      n_devices, sum);
+    l->all_to_all = s->cp_comm == CP_COMM_A2A;
+    l->zero_ranks = 1;
+    return true;
 }
 
 static bool find_stages(const Strategy *s, StrategyLayout *l, GError **error)
@@ -144,25 +181,34 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
 
 /* --- microbatches --- */
 
+/* All stages have the same samples at a time. */
 static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLayout *l,
                               GError **error)
 {
-    const uint32_t batch = graph_batch(graph);
+    uint32_t n;
+    g_autofree uint32_t *size = numbers_of(s->stage_micro_batch, &n);
+    const uint32_t batch = graph_batch(graph), first = n ? size[0] : s->micro_batch;
+    const uint64_t at_once = (uint64_t)l->dp * first;
     l->n_microbatches = s->microbatches ? s->microbatches : 1;
-    if (s->micro_batch == 0)
+    if (first == 0 && n == 0)
         return true;
-    if (s->microbatches > 1)
+    if (s->microbatches > 1 || (n && s->micro_batch))
         return refuse(error, "expected micro_batch or microbatches, got both");
-    const uint64_t at_once = (uint64_t)l->dp * s->micro_batch;
-    if (batch % at_once != 0)
+    for (uint32_t p = 0; l->stage && p < l->pp; p++)
+        if ((n && n != l->pp) ||
+            (uint64_t)l->stage[p].dp * (n ? size[p] : first) != at_once)
+            return refuse(
+                error, "micro-batches: expected pp=%u whose products with dp are equal",
+                l->pp);
+    if (at_once == 0 || batch % at_once != 0)
         return refuse(
             error,
             "micro_batch=%u: expected %u replicas of it to divide the global batch, %u",
-            s->micro_batch, l->dp, batch);
+            first, l->dp, batch);
     l->n_microbatches = (uint32_t)(batch / at_once);
     return l->n_microbatches < UINT16_MAX ||
            refuse(error, "micro_batch=%u: expected less than %d microbatches, got %u",
-                  s->micro_batch, UINT16_MAX, l->n_microbatches);
+                  first, UINT16_MAX, l->n_microbatches);
 }
 
 /* --- layers of the stages --- */
@@ -238,32 +284,38 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
 
 /* --- ranks and shares --- */
 
+bool strategy_take_ranks(const char *ranks, uint32_t n_devices, bool *seen,
+                         uint32_t *device, uint32_t *n, GError **error)
+{
+    g_autofree uint32_t *rank = numbers_of(ranks, n);
+    for (uint32_t i = 0; i < *n; i++) {
+        if (rank[i] >= n_devices || seen[rank[i]])
+            return refuse(error, "ranks: expected each GPU from 0 to %u once, got %u%s",
+                          n_devices - 1, rank[i], rank[i] < n_devices ? " again" : "");
+        seen[rank[i]] = true;
+        device[i] = rank[i];
+    }
+    return true;
+}
+
 static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                        GError **error)
 {
-    uint32_t first = 0;
+    uint32_t first = 0, n;
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
     g_autofree bool *seen = g_new0(bool, n_devices);
     if (g_strv_length(stage) != l->pp)
         return refuse(error, "ranks: expected %u lists, one per stage, got %u", l->pp,
                       g_strv_length(stage));
     for (uint32_t p = 0; p < l->pp; p++) {
-        const uint32_t of_stage = layout_dp(l, p) * l->cp * layout_tp(l, p);
-        uint32_t n;
+        const uint32_t of_stage = layout_devices(l, p);
         KILTER_ASSERT(first + of_stage <= n_devices);
-        g_autofree uint32_t *rank = numbers_of(stage[p], &n);
+        if (!strategy_take_ranks(stage[p], n_devices, seen, l->device + first, &n, error))
+            return false;
         if (n != of_stage)
             return refuse(
                 error, "ranks: expected dp x cp x tp = %u of them for stage %u, got %u",
                 of_stage, p, n);
-        for (uint32_t i = 0; i < n; i++) {
-            if (rank[i] >= n_devices || seen[rank[i]])
-                return refuse(
-                    error, "ranks: expected each GPU from 0 to %u once, got %u%s",
-                    n_devices - 1, rank[i], rank[i] < n_devices ? " again" : "");
-            seen[rank[i]] = true;
-            l->device[first + i] = rank[i];
-        }
         first += of_stage;
     }
     return true;
@@ -383,7 +435,7 @@ static void walk_layout(const StrategyLayout *l, uint32_t n_layers, uint32_t n_d
     uint32_t n = 0;
     double share = 0;
     for (uint32_t p = 0; p < l->pp; p++)
-        n += layout_dp(l, p) * l->cp * layout_tp(l, p);
+        n += layout_devices(l, p);
     g_assert(l->first[0] == 0 && l->first[l->n_stages] == n_layers);
     for (uint32_t p = 0; p < l->n_stages; p++)
         g_assert(l->first[p] <= l->first[p + 1]);
@@ -400,17 +452,7 @@ static void walk_layout(const StrategyLayout *l, uint32_t n_layers, uint32_t n_d
 bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error)
 {
-    *layout = (StrategyLayout){0};
-    return (!s->stage_tp && !s->stage_dp)
-               ? strategy_lay_out_stages(s, graph, n_devices, layout, error)
-               : refuse(error,
-                        "stage_tp, stage_dp: expected stages with the same degrees here");
-}
-
-bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_devices,
-                             StrategyLayout *layout, GError **error)
-{
-    const bool unlike = s->stage_tp || s->stage_dp;
+    const bool unlike = stage_list(s) != NULL;
     g_autoptr(GPtrArray) tokens = NULL;
     *layout = (StrategyLayout){0};
     if (s->pipeline_layers)
@@ -431,5 +473,5 @@ bool strategy_lay_out_stages(const Strategy *s, const Graph *graph, uint32_t n_d
 
 CLEAR_DEFINE(strategy_layout_clear, StrategyLayout, layout,
              free_each(layout->first, layout->device, layout->share, layout->recompute,
-                       layout->sequence, layout->stage_tp, layout->stage_dp),
+                       layout->sequence, layout->stage),
              *layout = (StrategyLayout){0});

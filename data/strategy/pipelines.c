@@ -101,20 +101,13 @@ static bool divide_devices(Pipelines *p, GError **error)
 static bool take_stage(Pipelines *p, uint32_t k, uint32_t s, const char *ranks,
                        bool *seen, GError **error)
 {
-    g_auto(GStrv) rank = g_strsplit(ranks, " ", -1);
-    const uint32_t n = words(ranks), first = p->first[k + 1];
+    uint32_t n;
+    if (!strategy_take_ranks(ranks, p->n_devices, seen, p->device + p->first[k + 1], &n,
+                             error))
+        return false;
     if (n == 0)
         return refuse(error, "ranks: expected GPUs of stage %u of pipeline %u, got none",
                       s, k);
-    for (uint32_t i = 0; i < n; i++) {
-        const uint64_t device = g_ascii_strtoull(rank[i], NULL, 10);
-        if (device >= p->n_devices || seen[device])
-            return refuse(error, "ranks: expected each GPU from 0 to %u once, got %s%s",
-                          p->n_devices - 1, rank[i],
-                          device < p->n_devices ? " again" : "");
-        seen[device] = true;
-        p->device[first + i] = (uint32_t)device;
-    }
     p->first[k + 1] += n;
     return p->first[k + 1] - p->first[k] == (s + 1) * n ||
            refuse(error,
@@ -183,7 +176,7 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
     if (!s->pipeline_layers)
         return !s->pipeline_shares
-                   ? strategy_lay_out_stages(s, graph, n_devices, pipelines->pipeline,
+                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline,
                                              error)
                    : refuse(error, "pipeline_shares: expected pipeline_layers beside it");
     if (!check_keys(s, error) || !count_stages(&p, error) ||
@@ -208,8 +201,10 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     bool stages = false, replicas = false, microbatches = false;
     items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n) {
         stages |= l->pp > 1;
-        for (uint32_t g = 0; g < l->pp; g++)
-            replicas |= layout_dp(l, g) * l->cp > 1;
+        for (uint32_t g = 0; g < l->pp; g++) {
+            const StageDegrees of = layout_degrees(l, g);
+            replicas |= of.dp * of.cp > 1;
+        }
         microbatches |= l->n_microbatches > 1;
     }
     const StrategyLayout *first = &pipelines->pipeline[0];
@@ -225,7 +220,7 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
          s->expert_tokens ? "expert_tokens" : "imbalance",
          "ep above 1, as devices with all experts have the same tokens"},
         {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1"},
-        {s->zero > 0 && !replicas, "zero", "dp or cp above 1"},
+        {first->zero > 0 && !replicas, "zero", "dp or cp above 1"},
         {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0"},
         {s->sync_every > 1 && (first->cp > 1 || first->ep > 1 || !alone), "sync_every",
          "cp=1, ep=1 and more replicas than divide states"},

@@ -136,6 +136,10 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(PARSED(strategy_list), cuts, "cuts", "")                                  \
     X(PARSED(strategy_list), stage_tp, "stage_tp", "")                          \
     X(PARSED(strategy_list), stage_dp, "stage_dp", "")                          \
+    X(PARSED(strategy_list), stage_cp, "stage_cp", "")                          \
+    X(PARSED(strategy_list), stage_ep, "stage_ep", "")                          \
+    X(PARSED(strategy_list), stage_zero, "stage_zero", "")                      \
+    X(PARSED(strategy_list), stage_micro_batch, "stage_micro_batch", "")        \
     X(PARSED(strategy_lists), ranks, "ranks", "")                               \
     X(PARSED(strategy_lists), pipeline_layers, "pipeline_layers", "")           \
     X(PARSED(strategy_shares), pipeline_shares, "pipeline_shares", "")          \
@@ -188,6 +192,11 @@ bool strategy_expert_tokens(const Strategy *strategy, const Graph *graph,
 
 /* --- laid out over a graph and devices --- */
 
+/* The degrees of a device group. */
+typedef struct {
+    uint32_t tp, dp, cp, ep, zero;
+} StageDegrees;
+
 typedef struct {
     uint32_t pp, dp, cp, tp, n_stages, n_microbatches;
     Schedule schedule;
@@ -201,28 +210,29 @@ typedef struct {
     bool experts; /* the devices that tp joins have different experts, whole ones */
     uint32_t zero, zero_ranks;
     bool all_to_all; /* attention takes whole sequences of some heads */
-    /* [pp]: tp and dp of each device group, whose devices follow one another in `device`; NULL: all
-     * are alike. tp and dp are then those of the first one */
-    uint32_t *stage_tp, *stage_dp;
+    /* [pp]: degrees of each device group, whose devices follow one another in `device`; NULL: all
+     * are alike. tp and dp are then those of the first one; cp, ep and zero the largest */
+    StageDegrees *stage;
 } StrategyLayout;
 
 /* The degrees of device group `p`. */
-static inline uint32_t layout_tp(const StrategyLayout *l, uint32_t p)
+static inline StageDegrees layout_degrees(const StrategyLayout *l, uint32_t p)
 {
-    return l->stage_tp ? l->stage_tp[p] : l->tp;
+    return l->stage ? l->stage[p] : (StageDegrees){l->tp, l->dp, l->cp, l->ep, l->zero};
 }
-static inline uint32_t layout_dp(const StrategyLayout *l, uint32_t p)
+/* The number of its devices. */
+static inline uint32_t layout_devices(const StrategyLayout *l, uint32_t p)
 {
-    return l->stage_dp ? l->stage_dp[p] : l->dp;
+    const StageDegrees of = layout_degrees(l, p);
+    return of.dp * of.cp * of.tp;
 }
 
-/* Lays a strategy with equal degrees in all stages out. KILTER_ERROR_INPUT gives the first reason
- * why that is impossible. */
+/* Lays a strategy out. KILTER_ERROR_INPUT gives the first reason why that is impossible. */
 bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,
                       StrategyLayout *layout, GError **error);
-/* The same where stages may differ in their degrees. */
-bool strategy_lay_out_stages(const Strategy *strategy, const Graph *graph,
-                             uint32_t n_devices, StrategyLayout *layout, GError **error);
+/* Takes a stage's devices from its list, and marks those as seen [n_devices]. */
+bool strategy_take_ranks(const char *ranks, uint32_t n_devices, bool *seen,
+                         uint32_t *device, uint32_t *n, GError **error);
 void strategy_layout_clear(StrategyLayout *layout);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
 
@@ -233,8 +243,7 @@ typedef struct {
     StrategyLayout *pipeline;
 } StrategyPipelines;
 
-/* The same for any strategy; strategy_lay_out refuses the keys `pipeline_layers`, `stage_tp` and
- * `stage_dp`. */
+/* The same for any strategy; strategy_lay_out refuses `pipeline_layers`. */
 bool strategy_lay_out_pipelines(const Strategy *strategy, const Graph *graph,
                                 uint32_t n_devices, StrategyPipelines *pipelines,
                                 GError **error);

@@ -127,7 +127,8 @@ json_t *plan_words_layout_json(const Evaluation *evaluation)
     g_auto(StrategyLayout) layout = {0};
     if (evaluation->plan->program->n_groups == 0 || strategy_is_default(strategy) ||
         strategy->microbatches > 1 ||
-        !strategy_lay_out(strategy, graph, evaluation->plan->n_devices, &layout, NULL))
+        !strategy_lay_out(strategy, graph, evaluation->plan->n_devices, &layout, NULL) ||
+        layout.stage)
         return json_null();
     const double samples =
         sim_workload(evaluation->plan, graph, evaluation->view).samples;

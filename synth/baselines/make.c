@@ -103,19 +103,20 @@ static bool make_divided(const Question *question, const double *ratio, Plan *pl
 {
     const ClusterView *view = question->view;
     Strategy strategy = question->options->strategy;
-    g_auto(StrategyLayout) layout = {0};
+    g_auto(StrategyPipelines) one = {0};
     if (view->granularity != GRANULARITY_GPU)
         return refuse(error, "%s with option 'zero': expected --granularity gpu",
                       question->planner->name);
     const gint64 start = g_get_monotonic_time();
     strategy.dp = view->n_devices;
     strategy.shares = shares_text(ratio, view->n_devices);
-    if (!strategy_lay_out(&strategy, question->graph, view->n_devices, &layout, error))
+    if (!strategy_lay_out_pipelines(&strategy, question->graph, view->n_devices, &one,
+                                    error))
         return false;
-    Program *program = synth_strategy_program(question->graph, view, &layout, error);
+    Program *program = synth_strategy_pipelines(question->graph, view, &one, error);
     if (!program)
         return false;
-    g_autofree double *shares = synth_strategy_ratios(&layout);
+    g_autofree double *shares = synth_strategy_pipeline_ratios(&one, view->n_devices);
     plan_set(plan, question->graph, view, program, shares);
     plan->strategy = strategy;
     plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;

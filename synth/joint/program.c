@@ -150,11 +150,11 @@ typedef struct {
     Recompute *recompute;
     uint16_t *stage;
     DeviceGroup *group;
-    bool *divides;
+    StageDegrees *degrees;
 } Written;
 
 static CLEAR_DEFINE(written_clear, Written, w, let_go(w->inner, program_free),
-                    free_each(w->depth, w->recompute, w->stage, w->group, w->divides));
+                    free_each(w->depth, w->recompute, w->stage, w->group, w->degrees));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Written, written_clear)
 
 /* Describes the stages' groups, and what runs in each layer: ways, stage_of: [layer]. */
@@ -166,7 +166,7 @@ static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t 
     bool any = false, scatters = false;
     for (uint32_t s = 0; s < n_stages; s++) {
         const JointEntry *e = entry_of(p, s % n_groups);
-        any |= w->divides[s % n_groups] = e->divides;
+        any |= w->degrees[s % n_groups].zero = e->divides;
         scatters |= e->inside != NULL;
         w->group[s % n_groups] = (DeviceGroup){
             .n_replicas = e->inside ? 1 : e->dp,
@@ -191,7 +191,7 @@ static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t 
                         .recompute = w->recompute,
                         .scatters = scatters,
                         .zero = any,
-                        .divides = any ? w->divides : NULL};
+                        .degrees = w->degrees};
 }
 
 static bool write_pipeline(const Placing *p, Written *w, GError **error)
@@ -204,7 +204,7 @@ static bool write_pipeline(const Placing *p, Written *w, GError **error)
                    .recompute = g_new0(Recompute, n_layers),
                    .stage = g_new(uint16_t, graph_n_ops(graph)),
                    .group = g_new(DeviceGroup, n_groups),
-                   .divides = g_new(bool, n_groups)};
+                   .degrees = g_new0(StageDegrees, n_groups)};
     write_groups(p, w, ways, stage_of);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         w->stage[id] = (uint16_t)stage_of[graph_get_op(graph, id)->layer];

@@ -139,8 +139,16 @@ enum { VIEW_STAGE, VIEW_EXPERTS };
  * this way. */
 bool pipeline_find_shards(Builder *b, GError **error);
 uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view);
-/* The complete form of a tensor whose form over the positions is `inside`. */
-Form pipeline_made(const Builder *b, TensorId tensor, Form inside);
+/* A form over shards in a group of the program: those without shards have all of it. */
+static inline Form pipeline_over(const Builder *b, uint32_t group, Form form)
+{
+    return group_shards(&b->program->group[group]) > 1 ? form : FORM_IDENTITY;
+}
+/* The form over the shards of a group of the program in which it holds a tensor. */
+static inline Form pipeline_held(const Builder *b, uint32_t group, TensorId tensor)
+{
+    return b->made ? pipeline_over(b, group, b->made[tensor]) : FORM_IDENTITY;
+}
 
 /* The conversion that turns a form over the shards into another one. */
 Collective pipeline_conversion(Form from, Form to);

@@ -11,11 +11,6 @@ uint32_t pipeline_view(const Builder *b, uint32_t group, uint8_t view)
     return view == VIEW_EXPERTS ? b->experts[group] : group;
 }
 
-Form pipeline_made(const Builder *b, TensorId tensor, Form inside)
-{
-    return form_over(inside, b->made ? b->made[tensor] : FORM_IDENTITY, FORM_IDENTITY);
-}
-
 Collective pipeline_conversion(Form from, Form to)
 {
     return from == FORM_IDENTITY                        ? COLLECTIVE_SLICE
@@ -98,28 +93,27 @@ static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
 {
     const Instr *instr = &b->inner->instr[i];
     const TensorId t = graph_get_op(b->graph, instr->op)->in[k];
-    const Form from = b->made[t], to = b->need[instr->op * OP_MAX_IN + k];
     const uint8_t view = b->view[instr->op];
-    const uint32_t group = group_at(b, i), part = form_is_gather(b->batch->form[t])
-                                                      ? microbatch
-                                                      : (uint32_t)PROGRAM_WHOLE;
-    if (from == to && b->home[t] == view)
+    const uint32_t group = group_at(b, i), home = pipeline_view(b, group, b->home[t]),
+                   at = pipeline_view(b, group, view),
+                   part = form_is_gather(b->batch->form[t]) ? microbatch
+                                                            : (uint32_t)PROGRAM_WHOLE;
+    const Form from = pipeline_held(b, home, t),
+               to = pipeline_over(b, at, b->need[instr->op * OP_MAX_IN + k]);
+    if (from == to && home == at)
         return;
     const gint64 key = ((((gint64)t * b->pipeline->n_groups + group) << 16 | part) << 8) |
                        form_inside(instr->form[k]) << 4 | to << 1 | view;
     const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
     if (done && (done == b->pass + 1 ||
-                 is_kept(b, b->maker[i * OP_MAX_IN + k], b->home[t] != view, from, to)))
+                 is_kept(b, b->maker[i * OP_MAX_IN + k], home != at, from, to)))
         return;
     g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),
                         GUINT_TO_POINTER(b->pass + 1));
-    if (b->home[t] == view)
-        pipeline_convert(b, pipeline_view(b, group, view), t, form_inside(instr->form[k]),
-                         from, to, part);
+    if (home == at)
+        pipeline_convert(b, at, t, form_inside(instr->form[k]), from, to, part);
     else
-        cross(b, (Crossing){0, part, t, form_inside(instr->form[k])},
-              pipeline_view(b, group, b->home[t]), from, pipeline_view(b, group, view),
-              to);
+        cross(b, (Crossing){0, part, t, form_inside(instr->form[k])}, home, from, at, to);
 }
 
 void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
@@ -131,31 +125,35 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
         return;
     }
     if (instr.kind != INSTR_COMPUTE) {
-        instr.from = pipeline_made(b, instr.tensor, instr.from);
-        instr.to = pipeline_made(b, instr.tensor, instr.to);
-        pipeline_append(b, instr, pipeline_view(b, group, b->home[instr.tensor]),
-                        microbatch);
+        const uint32_t home = pipeline_view(b, group, b->home[instr.tensor]);
+        const Form held = pipeline_held(b, home, instr.tensor);
+        instr.from = form_over(instr.from, held, 0);
+        instr.to = form_over(instr.to, held, 0);
+        pipeline_append(b, instr, home, microbatch);
         return;
     }
     const Op *op = graph_get_op(b->graph, instr.op);
+    const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
     for (uint32_t k = 0; k < op->n_in; k++) {
         if (op->pass != PASS_UPDATE) /* an update's gradient was summed for it */
             prepare(b, i, k, microbatch);
-        instr.form[k] = form_over(instr.form[k], b->need[instr.op * OP_MAX_IN + k], 0);
+        instr.form[k] = form_over(
+            instr.form[k], pipeline_over(b, at, b->need[instr.op * OP_MAX_IN + k]), 0);
     }
     for (uint32_t o = 0; o < op->n_out; o++)
         instr.form[op->n_in + o] =
-            form_over(instr.form[op->n_in + o], b->gives[instr.op * OP_MAX_OUT + o], 0);
-    const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
+            form_over(instr.form[op->n_in + o],
+                      pipeline_over(b, at, b->gives[instr.op * OP_MAX_OUT + o]), 0);
     pipeline_append(b, instr, at, microbatch);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const TensorId t = op->out[o];
+        const uint32_t home = pipeline_view(b, group, b->home[t]);
         const Form inside = b->inner->instr[i].form[op->n_in + o],
-                   gives = b->gives[instr.op * OP_MAX_OUT + o];
-        if (b->home[t] == b->view[instr.op])
-            pipeline_convert(b, at, t, inside, gives, b->made[t], microbatch);
+                   gives = pipeline_over(b, at, b->gives[instr.op * OP_MAX_OUT + o]),
+                   held = pipeline_held(b, home, t);
+        if (home == at)
+            pipeline_convert(b, at, t, inside, gives, held, microbatch);
         else
-            cross(b, (Crossing){0, microbatch, t, inside}, at, gives,
-                  pipeline_view(b, group, b->home[t]), b->made[t]);
+            cross(b, (Crossing){0, microbatch, t, inside}, at, gives, home, held);
     }
 }

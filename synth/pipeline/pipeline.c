@@ -8,6 +8,8 @@
 
 /* --- writing the program --- */
 
+/* Sends what a group needs. Between unlike numbers of shards it goes whole: the shards that have it
+ * gather it, and those that get it take their parts. */
 static void send(Builder *b, uint32_t i, uint32_t microbatch)
 {
     const Need *need = &g_array_index(b->needs, Need, i);
@@ -21,16 +23,24 @@ static void send(Builder *b, uint32_t i, uint32_t microbatch)
     const uint8_t view = b->home[need->tensor];
     const uint32_t from = pipeline_view(b, need->group, view),
                    to = pipeline_view(b, need->to_group, view);
-    const Form form = pipeline_made(b, need->tensor, need->form),
-               received = pipeline_made(b, need->tensor, need->to);
-    pipeline_append(b,
-                    (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
-                            .to_group = load ? 0 : (uint16_t)to,
-                            .stream = !load,
-                            .tensor = need->tensor,
-                            .from = load ? 0 : form,
-                            .to = received},
-                    load ? to : from, microbatch);
+    const Form have = pipeline_held(b, from, need->tensor),
+               want = pipeline_held(b, to, need->tensor);
+    const bool whole = !load && group_shards(&b->program->group[from]) !=
+                                    group_shards(&b->program->group[to]);
+    if (whole)
+        pipeline_convert(b, from, need->tensor, need->form, have, FORM_IDENTITY,
+                         microbatch);
+    pipeline_append(
+        b,
+        (Instr){.kind = load ? INSTR_LOAD : INSTR_TRANSFER,
+                .to_group = load ? 0 : (uint16_t)to,
+                .stream = !load,
+                .tensor = need->tensor,
+                .from = load ? 0 : form_over(need->form, whole ? FORM_IDENTITY : have, 0),
+                .to = form_over(need->to, whole ? FORM_IDENTITY : want, 0)},
+        load ? to : from, microbatch);
+    if (whole)
+        pipeline_convert(b, to, need->tensor, need->to, FORM_IDENTITY, want, microbatch);
 }
 
 static void send_all(Builder *b, uint32_t i, uint32_t microbatch)

@@ -101,9 +101,9 @@ typedef struct {
     /* ZeRO level: zero_ranks neighbouring replicas divide optimizer states (1), also gradients (2),
      * also parameters (3) among them, or nothing (0) */
     uint32_t zero, zero_ranks;
-    /* [group], or NULL: whether the group's states are divided, by all of its replicas, in the place
-     * of zero_ranks of them in every group */
-    const bool *divides;
+    /* [group], or NULL: degrees of each, of which zero and ep count: in a group all replicas divide
+     * its states; zero and ep are the highest */
+    const StageDegrees *degrees;
     /* how many neighbouring replicas divide the experts of a layer; 0, 1: none. Where the groups
      * have shards, these divide sequences, and experts, too, unless it `folds`: then replicas get
      * whole samples before they divide experts, as they have without shards */

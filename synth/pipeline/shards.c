@@ -42,6 +42,16 @@ static bool drives(const OpSpace *space, uint32_t operand, uint32_t d, int loop)
 
 /* --- which loop --- */
 
+/* The first group with the most shards: what it divides is divided where there are fewer, too. */
+static const DeviceGroup *widest(const SynthPipeline *p)
+{
+    const DeviceGroup *most = &p->group[0];
+    for (uint32_t g = 1; g < p->n_groups; g++)
+        if (group_shards(&p->group[g]) > group_shards(most))
+            most = &p->group[g];
+    return most;
+}
+
 static bool is_attention(OpKind kind)
 {
     return op_kind_is_attention(kind) || kind == OP_ATTENTION_DX ||
@@ -69,7 +79,7 @@ static bool has_experts_loop(const OpSpace *space)
 static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 {
     const Op *op = graph_get_op(b->graph, id);
-    const DeviceGroup *group = &b->pipeline->group[0];
+    const DeviceGroup *group = widest(b->pipeline);
     const char letter = space->loop[loop].letter;
     if (loop == b->batch->loop[id])
         return b->pipeline->folds && has_experts_loop(space);
@@ -200,7 +210,7 @@ static ShardPrices shard_prices(const Builder *b)
         if (b->inner->instr[i].kind == INSTR_COMPUTE)
             instr[b->inner->instr[i].op] = &b->inner->instr[i];
     const SynthPipeline *p = b->pipeline;
-    const DeviceGroup *group = &p->group[0];
+    const DeviceGroup *group = widest(p);
     const Device *device = p->cluster->device;
     const uint32_t n = group_shards(group);
     uint32_t hosts = 1;
@@ -414,8 +424,8 @@ static bool check_places(const Builder *b, GError **error)
  * part. */
 static bool check_heads(const Builder *b, GError **error)
 {
-    const DeviceGroup *group = &b->pipeline->group[0];
     for (uint32_t i = 0; i < b->inner->n; i++) {
+        const DeviceGroup *group = &b->pipeline->group[group_at(b, i)];
         const Instr *instr = &b->inner->instr[i];
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(b->graph, instr->op) : NULL;
@@ -466,7 +476,7 @@ bool pipeline_find_shards(Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
     const uint32_t n_ops = graph_n_ops(b->graph), n_tensors = graph_n_tensors(b->graph);
-    const bool sequences = group_shards(&p->group[0]) > 1;
+    const bool sequences = group_shards(widest(p)) > 1;
     b->view = g_new0(uint8_t, n_ops);
     b->home = g_new0(uint8_t, n_tensors);
     if (!sequences && p->ep < 2)
@@ -482,7 +492,8 @@ bool pipeline_find_shards(Builder *b, GError **error)
     if (sequences)
         divide_sequences(b);
     for (uint32_t g = 0; b->pipeline->folds && g < p->n_groups; g++)
-        b->experts[g] = program_add_shards(b->program, (uint16_t)g, p->ep);
+        b->experts[g] = program_add_shards(b->program, (uint16_t)g,
+                                           p->degrees ? p->degrees[g].ep : p->ep);
     if (b->pipeline->folds)
         divide_experts(b);
     place_states(b);

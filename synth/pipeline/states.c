@@ -22,22 +22,35 @@ bool pipeline_divides(const Builder *b, TensorId parameter)
 
 /* --- which dim --- */
 
+/* The level at which a group's states are divided. */
+static uint32_t level_of(const Builder *b, uint32_t group)
+{
+    return b->pipeline->degrees ? b->pipeline->degrees[group].zero : b->pipeline->zero;
+}
+
+/* The form over shards in which a group of a stage, or that of its experts, has a tensor. */
+static Form held_in(const Builder *b, uint32_t group, TensorId tensor)
+{
+    KILTER_ASSERT(tensor < graph_n_tensors(b->graph));
+    return pipeline_held(b, pipeline_view(b, group, b->home[tensor]), tensor);
+}
+
 /* Whether the parameter's own form is over the shards, so that its states are divided over the
  * replicas. */
-static bool over_replicas(const Builder *b, TensorId parameter)
+static bool over_replicas(const Builder *b, uint32_t group, TensorId parameter)
 {
-    KILTER_ASSERT(parameter < graph_n_tensors(b->graph));
-    return b->made && form_is_gather(b->made[parameter]);
+    return form_is_gather(held_in(b, group, parameter));
 }
 
 /* The form that cuts the dim whose largest part is smallest, among the dims not divided yet and,
  * over replicas, those that a form can express (data/graph/rule.h). */
-static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint32_t n)
+static Form choose_form(const Builder *b, uint32_t group, TensorId parameter, Form inside,
+                        uint32_t n)
 {
     const Tensor *tensor = graph_tensor(b->graph, parameter);
     Form best = FORM_IDENTITY;
     double least = 1;
-    for (uint32_t d = over_replicas(b, parameter); d < MIN(tensor->rank, 4); d++) {
+    for (uint32_t d = over_replicas(b, group, parameter); d < MIN(tensor->rank, 4); d++) {
         const uint32_t units = tensor->units[d];
         const double part = ceil((double)units / n) / units;
         if (inside != form_gather(d) && part < least &&
@@ -53,9 +66,9 @@ static Form choose_form(const Builder *b, TensorId parameter, Form inside, uint3
 static uint32_t ranks_of(const Builder *b, uint32_t group)
 {
     const SynthPipeline *p = b->pipeline;
-    if (!p->divides)
-        return MAX(p->zero_ranks, 1);
-    return p->divides[group] ? p->group[group].n_replicas : 1;
+    return level_of(b, group) == 0 ? 1
+           : p->degrees            ? p->group[group].n_replicas
+                                   : MAX(p->zero_ranks, 1);
 }
 
 /* The number of replicas that divide a parameter's states; experts' states are divided among all
@@ -63,7 +76,7 @@ static uint32_t ranks_of(const Builder *b, uint32_t group)
 static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
 {
     const uint32_t at = pipeline_view(b, group, b->home[parameter]);
-    if (!over_replicas(b, parameter))
+    if (!over_replicas(b, group, parameter))
         return ranks_of(b, group);
     return ranks_of(b, group) == b->program->group[group].n_replicas
                ? group_parts(&b->program->group[at])
@@ -90,7 +103,7 @@ void pipeline_find_states(Builder *b)
     bool any = false;
     for (uint32_t g = 0; g < p->n_groups; g++)
         any |= ranks_of(b, g) > 1;
-    if (p->zero == 0 || !any)
+    if (!any)
         return;
     b->state = g_new0(Form, graph_n_tensors(b->graph));
     b->gathered = g_new(uint32_t, b->inner->n);
@@ -107,8 +120,8 @@ void pipeline_find_states(Builder *b)
         if (!pipeline_is_update(b, i) || !update_form(b, i, &form))
             continue;
         const TensorId parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
-        b->state[parameter] =
-            choose_form(b, parameter, form, n_dividing(b, group_at(b, i), parameter));
+        b->state[parameter] = choose_form(b, group_at(b, i), parameter, form,
+                                          n_dividing(b, group_at(b, i), parameter));
         b->direct[parameter] = b->maker[i * OP_MAX_IN + 1];
     }
 }
@@ -118,14 +131,15 @@ void pipeline_find_states(Builder *b)
 /* The group in which a parameter's states are divided, and their form. */
 static uint32_t states_group(const Builder *b, uint32_t group, TensorId parameter)
 {
-    return over_replicas(b, parameter) ? pipeline_view(b, group, b->home[parameter])
-                                       : b->states[group];
+    return over_replicas(b, group, parameter)
+               ? pipeline_view(b, group, b->home[parameter])
+               : b->states[group];
 }
 
-static Form sharded(const Builder *b, TensorId parameter, Form inside)
+static Form sharded(const Builder *b, uint32_t group, TensorId parameter, Form inside)
 {
-    return over_replicas(b, parameter)
-               ? form_over(inside, b->made[parameter], b->state[parameter])
+    return over_replicas(b, group, parameter)
+               ? form_over(inside, held_in(b, group, parameter), b->state[parameter])
                : form_over(inside, b->state[parameter], FORM_IDENTITY);
 }
 
@@ -136,7 +150,7 @@ static void convert(Builder *b, uint32_t group, Collective kind, TensorId tensor
 {
     pipeline_append(b,
                     (Instr){.kind = INSTR_COLLECTIVE,
-                            .across = over_replicas(b, parameter),
+                            .across = over_replicas(b, group, parameter),
                             .stream = kind < (Collective)COLLECTIVES_PRICED,
                             .collective = kind,
                             .tensor = tensor,
@@ -166,7 +180,7 @@ static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form
 static void bring(Builder *b, uint32_t group, bool back, TensorId tensor,
                   TensorId parameter, Form inside)
 {
-    if (!over_replicas(b, parameter))
+    if (!over_replicas(b, group, parameter))
         regroup(b, group, back, tensor, inside, inside, false);
 }
 
@@ -177,12 +191,13 @@ void pipeline_load(Builder *b, uint32_t i)
     const Tensor *tensor = graph_tensor(b->graph, instr.tensor);
     const bool state = tensor->role == ROLE_OPTIMIZER;
     const TensorId parameter = state ? tensor->of : instr.tensor;
-    uint32_t group = pipeline_view(b, group_at(b, i), b->home[instr.tensor]);
-    instr.to = pipeline_made(b, instr.tensor, instr.to);
-    if ((state || (tensor->role == ROLE_PARAMETER && b->pipeline->zero == 3)) &&
+    const uint32_t stage = group_at(b, i);
+    uint32_t group = pipeline_view(b, stage, b->home[instr.tensor]);
+    instr.to = form_over(instr.to, pipeline_held(b, group, instr.tensor), 0);
+    if ((state || (tensor->role == ROLE_PARAMETER && level_of(b, stage) == 3)) &&
         pipeline_divides(b, parameter)) {
-        instr.to = sharded(b, parameter, form_inside(instr.to));
-        group = states_group(b, group_at(b, i), parameter);
+        instr.to = sharded(b, stage, parameter, form_inside(instr.to));
+        group = states_group(b, stage, parameter);
     }
     pipeline_append(b, instr, group, PROGRAM_WHOLE);
 }
@@ -192,7 +207,7 @@ static bool is_gathered(const Builder *b, uint32_t i)
 {
     KILTER_ASSERT(i < b->inner->n);
     const Instr *instr = &b->inner->instr[i];
-    return b->pipeline->zero == 3 && instr->kind == INSTR_LOAD &&
+    return level_of(b, group_at(b, i)) == 3 && instr->kind == INSTR_LOAD &&
            graph_tensor(b->graph, instr->tensor)->role == ROLE_PARAMETER &&
            pipeline_divides(b, instr->tensor);
 }
@@ -206,8 +221,8 @@ static void gather(Builder *b, uint32_t load)
         return;
     b->gathered[load] = b->pass;
     convert(b, group, COLLECTIVE_ALL_GATHER, instr->tensor, instr->tensor,
-            sharded(b, instr->tensor, instr->to),
-            pipeline_made(b, instr->tensor, instr->to), false);
+            sharded(b, group, instr->tensor, instr->to),
+            form_over(instr->to, held_in(b, group, instr->tensor), 0), false);
     bring(b, group, true, instr->tensor, instr->tensor, instr->to);
 }
 
@@ -237,7 +252,7 @@ void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
     const uint32_t layer = b->place[b->unit[at]].layer;
-    if (!b->state || b->pipeline->zero < 3 ||
+    if (!b->state || level_of(b, group_at(b, b->unit[at])) < 3 ||
         (at > begin[0] && b->place[b->unit[at - 1]].layer == layer))
         return;
     gather_layer(b, phase, stage, layer);
@@ -255,9 +270,9 @@ void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
                          TensorId parameter)
 {
-    const Form made = b->made ? b->made[gradient] : FORM_IDENTITY;
-    return over_replicas(b, parameter)
-               ? made == b->made[parameter]
+    const Form made = held_in(b, group, gradient);
+    return over_replicas(b, group, parameter)
+               ? made == held_in(b, group, parameter)
                : made == FORM_REDUCE || group_shards(&b->program->group[group]) == 1;
 }
 
@@ -265,13 +280,13 @@ static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
 static void scatter(Builder *b, uint32_t group, TensorId gradient, TensorId parameter,
                     Form inside, bool moves)
 {
-    const Form from = pipeline_made(b, gradient, inside);
+    const Form from = form_over(inside, held_in(b, group, gradient), 0);
     const Form sums =
-        over_replicas(b, parameter) ? from : form_over(inside, FORM_REDUCE, 0);
-    if (!over_replicas(b, parameter))
+        over_replicas(b, group, parameter) ? from : form_over(inside, FORM_REDUCE, 0);
+    if (!over_replicas(b, group, parameter))
         regroup(b, group, false, gradient, from, sums, moves);
     convert(b, group, COLLECTIVE_REDUCE_SCATTER, gradient, parameter, sums,
-            sharded(b, parameter, inside), moves);
+            sharded(b, group, parameter, inside), moves);
 }
 
 static void scatter_made(Builder *b, uint32_t i)
@@ -292,7 +307,7 @@ void pipeline_scatter_behind(Builder *b, Phase phase, uint32_t stage, uint32_t a
 {
     const uint32_t *begin = &b->begin[phase * b->pipeline->n_stages + stage];
     const uint32_t layer = b->place[b->unit[at]].layer;
-    if (!b->state || b->pipeline->zero < 2 ||
+    if (!b->state || level_of(b, group_at(b, b->unit[at])) < 2 ||
         (at + 1 < begin[1] && b->place[b->unit[at + 1]].layer == layer))
         return;
     uint32_t first = at;
@@ -307,7 +322,7 @@ void pipeline_scatter_behind(Builder *b, Phase phase, uint32_t stage, uint32_t a
 static bool is_direct(const Builder *b, uint32_t group, TensorId gradient,
                       TensorId parameter)
 {
-    return b->pipeline->zero >= 2 && is_scattered(b, group, gradient, parameter) &&
+    return level_of(b, group) >= 2 && is_scattered(b, group, gradient, parameter) &&
            makes_sums(b, &b->inner->instr[b->direct[parameter]]);
 }
 
@@ -344,8 +359,7 @@ static void sum_here(Builder *b, uint32_t i, bool partial)
     const Form inside = b->inner->instr[i].form[1];
     const uint32_t group = group_at(b, i),
                    at = pipeline_view(b, group, b->home[gradient]);
-    const Form made = b->made ? b->made[gradient] : FORM_IDENTITY,
-               want = b->made ? b->made[parameter] : FORM_IDENTITY;
+    const Form made = held_in(b, group, gradient), want = held_in(b, group, parameter);
     const DeviceGroup *of = &b->program->group[at];
     partial = partial && group_parts(of) > 1;
     if (made == FORM_REDUCE && partial) { /* summed over shards and replicas at once */
@@ -377,10 +391,11 @@ void pipeline_sum_states(Builder *b, uint32_t i)
 {
     const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
     const TensorId parameter = op->in[0], gradient = op->in[1];
-    const Form inside = b->inner->instr[i].form[1], shard = sharded(b, parameter, inside);
     const uint32_t group = group_at(b, i), at = states_group(b, group, parameter);
+    const Form inside = b->inner->instr[i].form[1],
+               shard = sharded(b, group, parameter, inside);
     const bool partial = take_partial(b, i);
-    const bool sums = partial || (b->made && b->made[gradient] == FORM_REDUCE);
+    const bool sums = partial || held_in(b, group, gradient) == FORM_REDUCE;
     if (b->summed[i])
         return;
     b->summed[i] = true;
@@ -391,10 +406,10 @@ void pipeline_sum_states(Builder *b, uint32_t i)
         sum_here(b, i, partial);
         bring(b, group, false, gradient, parameter, inside);
         convert(b, group, COLLECTIVE_SLICE, gradient, parameter,
-                pipeline_made(b, parameter, inside), shard, false);
+                form_over(inside, held_in(b, group, parameter), 0), shard, false);
         return;
     }
-    if (!over_replicas(b, parameter) && group_parts(&b->program->group[at]) > 1)
+    if (!over_replicas(b, group, parameter) && group_parts(&b->program->group[at]) > 1)
         sum_across(b, at, gradient, shard);
 }
 
@@ -403,17 +418,17 @@ void pipeline_update_states(Builder *b, uint32_t i)
     Instr instr = b->inner->instr[i];
     const Op *op = graph_get_op(b->graph, instr.op);
     const TensorId parameter = op->in[0], next = graph_updated(b->graph, parameter);
-    const Form inside = instr.form[0], shard = sharded(b, parameter, inside),
-               whole = pipeline_made(b, parameter, inside);
     const uint32_t group = group_at(b, i);
-    if (b->pipeline->zero < 3) {
+    const Form inside = instr.form[0], shard = sharded(b, group, parameter, inside),
+               whole = form_over(inside, held_in(b, group, parameter), 0);
+    if (level_of(b, group) < 3) {
         bring(b, group, false, parameter, parameter, inside);
         convert(b, group, COLLECTIVE_SLICE, parameter, parameter, whole, shard, false);
     }
     for (uint32_t k = 0; k < op->n_in + op->n_out; k++)
         instr.form[k] = shard;
     pipeline_append(b, instr, states_group(b, group, parameter), PROGRAM_WHOLE);
-    if (b->pipeline->zero < 3) {
+    if (level_of(b, group) < 3) {
         convert(b, group, COLLECTIVE_ALL_GATHER, next, parameter, shard, whole, false);
         bring(b, group, true, next, parameter, inside);
     }

@@ -57,7 +57,9 @@ static Program *unlike_program(const Graph *graph, const ClusterView *view,
     for (uint32_t l = 0, stage = 0; l < n_layers; l++) {
         while (l >= layout->first[stage + 1])
             stage++;
-        ways[l] = layout_tp(layout, schedule_group(layout->schedule, stage, layout->pp));
+        ways[l] =
+            layout_degrees(layout, schedule_group(layout->schedule, stage, layout->pp))
+                .tp;
     }
     return synth_megatron_ways(graph, view, ways, error);
 }
@@ -65,8 +67,9 @@ static Program *unlike_program(const Graph *graph, const ClusterView *view,
 static Program *inner_program(const Graph *graph, const ClusterView *view,
                               const StrategyLayout *layout, GError **error)
 {
-    if (layout->stage_tp)
-        return unlike_program(graph, view, layout, error);
+    for (uint32_t p = 0; layout->stage && p < layout->pp; p++)
+        if (layout->stage[p].tp != layout->tp)
+            return unlike_program(graph, view, layout, error);
     if (layout->tp == 1)
         return whole_program(graph, view, error);
     const uint32_t ep = layout->tp * layout->ep,
@@ -87,12 +90,11 @@ typedef struct {
     Program *inner;
     uint16_t *stage;
     DeviceGroup *group;
-    bool *divides;
     SynthPipeline pipeline;
 } Made;
 
 static CLEAR_DEFINE(made_clear, Made, made, program_free(made->inner),
-                    free_each(made->stage, made->group, made->divides));
+                    free_each(made->stage, made->group));
 
 static bool make(const Graph *graph, const ClusterView *view,
                  const StrategyLayout *layout, Made *made, GError **error)
@@ -107,14 +109,9 @@ static bool make(const Graph *graph, const ClusterView *view,
             made->stage[id]++;
     made->group = g_new(DeviceGroup, layout->pp);
     for (uint32_t p = 0; p < layout->pp; p++) {
-        const uint32_t dp = layout_dp(layout, p), tp = layout_tp(layout, p);
-        made->group[p] = (DeviceGroup){dp * layout->cp, tp, device, layout->cp};
-        device += dp * layout->cp * tp;
-    }
-    if (layout->stage_tp && layout->zero) {
-        made->divides = g_new(bool, layout->pp);
-        for (uint32_t p = 0; p < layout->pp; p++)
-            made->divides[p] = true;
+        const StageDegrees of = layout_degrees(layout, p);
+        made->group[p] = (DeviceGroup){of.dp * of.cp, of.tp, device, of.cp};
+        device += layout_devices(layout, p);
     }
     made->pipeline = (SynthPipeline){
         .n_stages = layout->n_stages,
@@ -129,10 +126,10 @@ static bool make(const Graph *graph, const ClusterView *view,
         .sequence = layout->sequence,
         .zero = layout->zero,
         .zero_ranks = layout->zero_ranks,
-        .divides = made->divides,
+        .degrees = layout->stage,
         .ep = layout->ep,
         .whole_experts = layout->experts,
-        .folds = layout->ep > 1 && layout->ep != layout->cp,
+        .folds = layout->ep > 1 && (layout->stage || layout->ep != layout->cp),
         .all_to_all = layout->all_to_all};
     return true;
 }
@@ -153,14 +150,6 @@ Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
         program = synth_pipelines(replica, n, graph, error);
     clear_items(made, n, made_clear);
     return program;
-}
-
-Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
-                                const StrategyLayout *layout, GError **error)
-{
-    StrategyLayout one = *layout;
-    const StrategyPipelines pipelines = {1, &one};
-    return synth_strategy_pipelines(graph, view, &pipelines, error);
 }
 
 Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
@@ -191,21 +180,14 @@ double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
     items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n) {
         const uint32_t *device = l->device;
         for (uint32_t p = 0; p < l->pp; p++) {
-            const uint32_t dp = layout_dp(l, p), of_replica = l->cp * layout_tp(l, p);
-            for (uint32_t i = 0; i < dp * of_replica; i++, device++)
-                ratio[*device] = (l->stage_dp ? 1.0 / dp : l->share[i / of_replica]) /
+            const StageDegrees of = layout_degrees(l, p);
+            const uint32_t of_replica = of.cp * of.tp;
+            for (uint32_t i = 0; i < of.dp * of_replica; i++, device++)
+                ratio[*device] = (l->stage ? 1.0 / of.dp : l->share[i / of_replica]) /
                                  of_replica / l->pp * l->n_microbatches / n_all;
         }
     }
     return ratio;
-}
-
-double *synth_strategy_ratios(const StrategyLayout *layout)
-{
-    StrategyLayout one = *layout;
-    const StrategyPipelines pipelines = {1, &one};
-    return synth_strategy_pipeline_ratios(&pipelines, layout->pp * layout->dp *
-                                                          layout->cp * layout->tp);
 }
 
 /* --- words --- */

@@ -4,28 +4,21 @@
 
 #include "synth/pipeline/pipeline.h"
 
-/* The program of a strategy. KILTER_ERROR_INPUT names the first reason why there is none: a
- * schedule that does not suit the numbers, or a batch or a tensor that cannot be cut in this
- * way. */
-Program *synth_strategy_program(const Graph *graph, const ClusterView *view,
-                                const StrategyLayout *layout, GError **error);
-
-/* The same as synth_pipeline_briefly has it. */
+/* The program of a strategy, as synth_pipeline_briefly has it. KILTER_ERROR_INPUT names the first
+ * reason why there is none: a schedule that does not suit the numbers, or a batch or a tensor that
+ * cannot be cut in this way. */
 Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
                                 const StrategyLayout *layout, GError **error);
 
-/* The same of a strategy whose replicas may be pipelines with unlike stages. */
+/* The whole program of a strategy whose replicas may be pipelines with unlike stages. */
 Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
                                   const StrategyPipelines *pipelines, GError **error);
 
-/* [n_devices]: the ratios of all pipelines, each by its part of the microbatches. The caller frees
+/* [n_devices]: the ratio of each device, which is its replica's share of its pipeline's part of the
+ * microbatches, divided equally over stages and the devices that share layers. The caller frees
  * them. */
 double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
                                        uint32_t n_devices);
-
-/* [device]: its ratio, which is its replica's share, divided equally over stages and the devices
- * that share layers. The caller frees it. */
-double *synth_strategy_ratios(const StrategyLayout *layout);
 
 /* Values of a strategy's keys, interned: numbers with spaces between them (NULL: none); and the key
  * `ranks` of stages with device[stage * stride + i] (NULL: they are the devices in order). */

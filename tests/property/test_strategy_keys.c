@@ -40,6 +40,10 @@ static const struct {
     {"cuts", "2|1,3,4"},
     {"stage_tp", "2,1|1,2,2,1"},
     {"stage_dp", "4,2|1,2,4,1"},
+    {"stage_cp", "2,1|1,2|2,1,1"},
+    {"stage_ep", "2,1|1,2|1,1,2"},
+    {"stage_zero", "0,1|3,1|1,2,0"},
+    {"stage_micro_batch", "2,2|1,2|1,2,1"},
     {"ranks", "7,6,5,4,3,2,1,0|4,5,6,7;0,1,2,3|6,7;4,5;2,3;0,1"},
     {"pipeline_layers", "4;2,2"},
     {"pipeline_shares", "2,1"},
@@ -68,6 +72,8 @@ static const char *const BASE[] = {
     "pipeline_layers=4;2,2 microbatches=4",
     "stage_tp=2,1,1 stage_dp=2,2,2 microbatches=2",
     "stage_tp=1,1,1 stage_dp=4,2,2 microbatches=3 ep=2",
+    "stage_dp=2,1,2 stage_cp=1,2,2 microbatches=2",
+    "pp=2 dp=4 stage_ep=4,1 microbatches=2",
 };
 
 static bool is_like(const Made *a, const Made *b)
@@ -88,8 +94,8 @@ static bool is_like(const Made *a, const Made *b)
     return like && a->plan->iteration_time_s == b->plan->iteration_time_s;
 }
 
-static void check_value(const char *model, const char *cluster, const Made *base, const char *set,
-                        const char *key, const char *value)
+static void check_value(const char *model, const char *cluster, const Made *base,
+                        const char *set, const char *key, const char *value)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *with = g_strdup_printf("%s %s=%s", set, key, value);

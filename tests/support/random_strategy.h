@@ -141,24 +141,41 @@ static inline char *random_pipelines(GRand *rand)
     return g_string_free(set, FALSE);
 }
 
-/* A strategy of stages with unlike degrees, for 8 devices, 24 samples and 4 layers. All are
- * possible, but for models whose first and last stage share weights. */
+/* A strategy of stages with unlike degrees, for 8 devices, 24 samples and 4 layers; some are impossible. */
 static inline char *random_stages(GRand *rand)
 {
-    static const char *const degrees[] = {
-        "stage_tp=2,1 stage_dp=2,4",         "stage_tp=4,2 stage_dp=1,2",
-        "stage_tp=1,2,4 stage_dp=2,1,1",     "stage_tp=2,2,1 stage_dp=1,2,2",
-        "stage_tp=1,1,2,1 stage_dp=1,3,1,2", "stage_tp=4,1 stage_dp=1,4",
-        "stage_tp=1,2 stage_dp=4,2",         "stage_tp=1,1 stage_dp=6,2"};
+    static const char *const degrees[] = {"stage_tp=2,1 stage_dp=2,4",
+                                          "stage_tp=4,2 stage_dp=1,2",
+                                          "stage_tp=1,2,4 stage_dp=2,1,1",
+                                          "stage_tp=2,2,1 stage_dp=1,2,2",
+                                          "stage_tp=1,1,2,1 stage_dp=1,3,1,2",
+                                          "stage_tp=4,1 stage_dp=1,4",
+                                          "stage_tp=1,2 stage_dp=4,2",
+                                          "stage_tp=1,1 stage_dp=6,2",
+                                          "stage_dp=4,2 stage_cp=1,2",
+                                          "stage_cp=4,2 tp=1",
+                                          "stage_cp=2,1 stage_tp=1,2 stage_dp=2,2",
+                                          "pp=2 tp=2",
+                                          "stage_dp=2,4,2"};
     static const char *const schedule[] = {"1f1b",  "gpipe",       "zb-h1",
                                            "zb-h2", "interleaved", "v-min"};
     static const char *const again[] = {"none", "selective", "full", "full@1-2"};
+    static const char *const zero[] = {"stage_zero=0,1", "stage_zero=3,2", "zero=1",
+                                       "zero=3", "stage_zero=1,3"};
+    static const char *const experts[] = {"ep=2", "stage_ep=1,2", "stage_ep=2,1",
+                                          "stage_ep=4,2"};
     static const uint32_t microbatches[] = {2, 3, 4, 6};
     const uint32_t at = pick(rand, G_N_ELEMENTS(degrees));
-    return g_strdup_printf("%s microbatches=%u schedule=%s recompute=%s zero=%u",
-                           degrees[at], microbatches[pick(rand, 4)],
-                           schedule[pick(rand, at == 0 || at > 4 ? 6 : 4)],
-                           again[pick(rand, 4)], pick(rand, 2));
+    const bool two = at < 2 || (at > 4 && at < 12);
+    GString *set = g_string_new(degrees[at]);
+    g_string_append_printf(set, " microbatches=%u schedule=%s recompute=%s",
+                           microbatches[pick(rand, 4)], schedule[pick(rand, two ? 6 : 4)],
+                           again[pick(rand, 4)]);
+    if (pick(rand, 2))
+        g_string_append_printf(set, " %s", two ? zero[pick(rand, 5)] : "zero=2");
+    if (two && pick(rand, 4) == 0)
+        g_string_append_printf(set, " %s", experts[pick(rand, 4)]);
+    return g_string_free(set, FALSE);
 }
 
 #endif

@@ -592,6 +592,10 @@ static const struct {
     {"expert_tokens", "1,2", "manual"},
     {"stage_tp", "2 1", "manual"},
     {"stage_dp", "1 2", "manual"},
+    {"stage_cp", "1 2", "manual"},
+    {"stage_ep", "1 2", "manual"},
+    {"stage_zero", "1 0", "manual"},
+    {"stage_micro_batch", "1 1", "manual"},
     {"offload", "optimizer", "manual"},
     {"sync_every", "4", "manual"},
 };

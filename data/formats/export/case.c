@@ -24,13 +24,15 @@ void export_add_json(GArray *files, const char *suffix, json_t *root)
 static bool is_laid_out(const ExportCase *c)
 {
     const Program *program = c->plan->program;
-    const StrategyLayout *l = &c->layout;
-    for (uint32_t p = 0; p < l->pp; p++) {
+    const uint32_t *device = c->layout.device;
+    for (uint32_t p = 0; p < c->layout.pp; p++) {
         const DeviceGroup *group = p < program->n_groups ? &program->group[p] : NULL;
-        const uint32_t n = export_stage_ranks(c), *device = l->device + (size_t)p * n;
-        if (!group || group->n_replicas != l->dp * l->cp || group->n_devices != l->tp ||
+        const StageDegrees of = layout_degrees(&c->layout, p);
+        const uint32_t n = layout_devices(&c->layout, p);
+        if (!group || group->n_replicas != of.dp * of.cp || group->n_devices != of.tp ||
             memcmp(group->device, device, n * sizeof *device) != 0)
             return false;
+        device += n;
     }
     return true;
 }

@@ -16,6 +16,7 @@
       "products in fp4")                                                         \
     X(FROZEN, has_frozen(c), "parameters that are not trained (train=)")         \
     X(IMAGES, c->seq == 0, "samples without tokens, in which it counts batches") \
+    X(UNLIKE, l->stage != NULL, "stages with degrees of their own")              \
     X(PIPELINES, l->pp > 1, "pipelines")                                         \
     X(TENSOR, l->tp > 1, "tensor parallelism")                                   \
     X(CONTEXT, l->cp > 1, "context parallelism")                                 \
@@ -26,7 +27,6 @@
       "a schedule that computes gradients of weights apart; expected 1f1b")      \
     X(BACK, schedule_row(l->schedule)->v,                                        \
       "a schedule that brings stages back to the first device")                  \
-    X(UNLIKE, l->stage_tp || l->stage_dp, "stages with a tp or dp of their own") \
     X(WHOLE, l->experts, "etp=1; expected experts divided as other layers")      \
     X(SHARES, !has_equal_shares(l), "replicas have unequal parts of the batch")  \
     X(ZERO_1, l->zero == 1, "zero=1")                                            \
