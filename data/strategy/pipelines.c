@@ -176,8 +176,7 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
     if (!s->pipeline_layers)
         return !s->pipeline_shares
-                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline,
-                                             error)
+                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error)
                    : refuse(error, "pipeline_shares: expected pipeline_layers beside it");
     if (!check_keys(s, error) || !count_stages(&p, error) ||
         !count_microbatches(&p, error))

@@ -286,7 +286,9 @@ static void test_whole_experts(void **state)
     refuses(&bare, "megatron", "ep=2 with tp=2 without sequence_parallel");
     refuses(&made, "torchtitan", "etp=1");
     refuses(&made, "flagscale", "etp=1");
-    g_auto(Made) unlike = made_plan("manual", GPT("4", "global_batch=12"), "star:hosts=4,bandwidth=10Gb/s", "pp=2 dp=2 stage_zero=0,1");
+    g_auto(Made) unlike =
+        made_plan("manual", GPT("4", "global_batch=12"), "star:hosts=4,bandwidth=10Gb/s",
+                  "pp=2 dp=2 stage_zero=0,1");
     refuses(&unlike, "megatron", "stages with degrees of their own");
     refuses(&unlike, "flagscale", "stages with degrees of their own");
 }
