@@ -61,7 +61,7 @@ static bool read_kernels(const ClusterReader *reader, const char *type_key,
     g_autofree char *key = yaml_key(type_key, "kernels");
     if (text->kernels && (!text->chip || text->op_count > 0))
         return yaml_fail(reader->yaml, error, key,
-                         "expected beside it the key chip, and not ops");
+                         "expected with the key chip, and without ops");
     return !text->kernels ||
            members_read(reader->yaml, key, KERNEL_FACTOR, KERNEL_CLASSES, text->kernels,
                         &type->kernel_times, error);

@@ -76,8 +76,8 @@ static bool target_names_parameters(const char *spec, const Graph *graph,
         if (strcmp(word[i], "mlp") != 0 &&
             !has_parameter(graph, word[i] + (*word[i] == '!')))
             return refuse(error,
-                          "model '%s': target: '%s' is no part of the name of a "
-                          "parameter",
+                          "model '%s': target: '%s' is not part of any parameter's "
+                          "name",
                           spec, word[i]);
     return true;
 }

@@ -269,8 +269,8 @@ bool evaluation_check_fits(const Evaluation *evaluation, GError **error)
     if (evaluation->searched)
         return kilter_fail(
             error, KILTER_ERROR_FAILED,
-            "'%s' found no plan that fits, and it is not proved that there "
-            "is none; the best one: %s; others that may fit: %s",
+            "'%s' found no plan that fits, without a proof that there is "
+            "none; the best plan: %s; others that may fit: %s",
             plan->planner, misfit, ways);
     return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "the plan does not fit: %s; others that may fit: %s", misfit,

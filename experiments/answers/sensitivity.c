@@ -159,7 +159,7 @@ static char *sensitivity_words_of(const Survey *s)
         "Largest gain: %s x %g, %.1f %% more throughput. %s", best->what, best->better,
         100 * (s->time_s / time_s - 1),
         s->configuration ? "The effects of 1 % are those on the same plan."
-                         : "The plan is kept; give MODEL CLUSTER for new plans, too.");
+                         : "The plan is kept; give MODEL CLUSTER to see new plans as well.");
 }
 
 static json_t *survey_json(const Survey *s)

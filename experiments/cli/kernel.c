@@ -414,7 +414,7 @@ bool cmd_kernel(int argc, char **argv, GError **error)
     if (!device)
         return refuse(error,
                       "%s: its data sheet has no bandwidth, or neither clock nor "
-                      "processors, of which times of kernels follow",
+                      "processors; times of kernels follow from these",
                       sheet->name);
     KernelQuestion question;
     return kernel_read(argv[1], &own, device, &question, error) &&

@@ -112,7 +112,7 @@ static bool evaluate_plan(const json_t *root, const char *fidelity,
     if (json_object_get(root, "model") || json_object_get(root, "cluster") ||
         json_object_get(root, "planner") || json_object_get(root, "granularity"))
         return refuse(error, "request: plan: expected no model, cluster, planner or "
-                             "granularity beside it");
+                             "granularity with it");
     Plan *plan = evaluation_read(file, &graph, &cluster, error);
     options.sim.seed = options.seed;
     if (!plan || !evaluation_of_plan(plan, graph, cluster, fidelity, &options.sim,

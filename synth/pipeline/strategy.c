@@ -76,8 +76,8 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
                    experts = layout->experts ? fewest_experts(graph) : UINT32_MAX;
     if (ep > experts) {
         refuse(error,
-               "ep=%u with etp=1: expected a model with so many experts, a layer has "
-               "%u",
+               "ep=%u with etp=1: expected a model with at least as many experts; a "
+               "layer has %u",
                ep, experts);
         return NULL;
     }

@@ -34,8 +34,8 @@ static bool given_expects(const char *text, GError **error)
 {
     g_autofree char *hint = names_hint(text, GIVEN_WORDS);
     return refuse(error,
-                  "expected own, even, proportional, best, numbers of which one is more "
-                  "than 0, or NAME=NUMBER for each, got '%s'%s",
+                  "expected own, even, proportional, best, numbers with at least one above "
+                  "0, or NAME=NUMBER for each, got '%s'%s",
                   text, hint);
 }
 

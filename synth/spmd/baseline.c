@@ -466,7 +466,7 @@ Program *baseline_program(const Graph *graph, const ClusterView *view,
     if (assign_all(graph, how, &assignment))
         program = synth_emit(&pricer, &assignment, error);
     else
-        refuse(error, "model '%s': its layers cannot be divided over so many devices",
+        refuse(error, "model '%s': its layers cannot be divided over that many devices",
                graph_name(graph));
     assignment_clear(&assignment);
     pricer_clear(&pricer);

@@ -75,7 +75,7 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
     if ((v->rotary && v->rotary != role->size) ||
         (v->norm && onnx_elements(onnx_value(b->model, v->norm - 1)) != role->size))
         return builder_refuse(b,
-                              "attention to heads of which a part is turned or normed");
+                              "attention with rotation or a norm on a part of each head");
     return (seen == v->n_atoms &&
             role->heads * role->size * role->parts == role->product->n) ||
            builder_refuse(b, "attention to a part of what a matrix makes");

@@ -297,7 +297,7 @@ bool builder_concat(Builder *b, const OnnxNode *node)
             all = append_token(b, all, index);
     }
     if (all == GRAPH_NONE)
-        return builder_refuse(b, "expected a value that is no constant");
+        return builder_refuse(b, "expected a value that is not constant");
     builder_give(b, onnx_out(b->model, node, 0), all);
     return !b->failed;
 }

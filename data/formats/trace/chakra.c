@@ -163,7 +163,7 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
         chakra__metadata__unpack(NULL, buffer->len, buffer->data);
     if (!metadata)
         return refuse(error,
-                      "%s: its first message is no metadata of a Chakra execution trace",
+                      "%s: its first message is not the metadata of a Chakra execution trace",
                       reader->file);
     g_free(reader->trace->version);
     reader->trace->version = g_strdup(metadata->version);
@@ -175,7 +175,7 @@ static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
 {
     Chakra__Node *message = chakra__node__unpack(NULL, buffer->len, buffer->data);
     if (!message)
-        return refuse(error, "%s: message %u is no node of a Chakra execution trace",
+        return refuse(error, "%s: message %u is not a node of a Chakra execution trace",
                       reader->file, reader->trace->node->len + 1);
     const bool good = take_node(reader, message, error);
     chakra__node__free_unpacked(message, NULL);
