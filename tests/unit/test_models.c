@@ -414,7 +414,7 @@ static void test_refusals(void **state)
     refused("vit:train=layers:3-2",
             "train: expected all, lora:RANK, layers:FIRST-LAST or");
     refused("vit:target=mlp", "target: expected train=lora:RANK");
-    refused("llama:layers=1,train=lora:4,target=attention.q.+zz", "'zz' is no part of");
+    refused("llama:layers=1,train=lora:4,target=attention.q.+zz", "'zz' is not part of");
     refused("vit:train=lora:4,target=zz", "a target that is part of the name");
     refused("vit:train=layers:90-91", "expected layers of the model with parameters");
     refused("synthetic:gradient=6B", "multiple of 4 B");
