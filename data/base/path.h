@@ -13,8 +13,8 @@ char *path_find(const char *relative);
 /* The same; without the file KILTER_ERROR_INPUT. */
 char *path_bundled(const char *relative, GError **error);
 
-/* The text beside a key, which is a line "  KEY  TEXT" of a bundled file; "" without it, and why the
- * file cannot be read: a user's folder may hide it. Caller frees. */
+/* The text beside a key, which is a line "  KEY  TEXT" of a bundled file; "" without it, and why
+ * the file cannot be read: a user's folder may hide it. Caller frees. */
 char *path_line(const char *relative, const char *key);
 
 /* The folders that are searched, in this order; they need not exist. Free with g_strfreev. */

@@ -79,7 +79,7 @@ struct Planner {
     /* where planners share make(): which of them it is, by make.h of its room */
     uint32_t variant;
     /* The sizes of questions up to which a search takes about 20 s and 2 GiB; 0: any. Where nothing
-     * fits a device, it holds many more states, so that its memory has a number of ops of its own. */
+     * fits a device, it holds many more states: its memory has a number of ops of its own. */
     uint32_t ops, memory_ops; /* of the model with backward pass and updates */
     uint32_t devices, memory_devices;
     uint32_t most_gpus; /* beyond, the planner refuses; 0: never */
