@@ -155,6 +155,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
                       plan->any_time_s > 0
                           ? json_number(plan->iteration_time_s / plan->any_time_s - 1)
                           : json_null()));
+    if (report->runtime && *report->runtime)
+        json_object_set_new(object, "runtime", json_string(report->runtime));
     if (plan->exports)
         json_object_set_new(object, "exports", json_string(plan->exports));
     add_rounding(object, evaluation);

@@ -12,6 +12,7 @@ static const Move MOVE[] = {
     {0}, /* the strategy itself */
     {.dp = -1, .cp = 1},
     {.tp = -1, .cp = 1},
+    {.tp = -1, .cp = 1, .micro_batch = -1}, /* less of the logits on a device */
     {.dp = -1, .cp = 1, .key = "recompute", .value = "none"},
     {.tp = -1, .cp = 1, .key = "recompute", .value = "none"},
     {.dp = 1, .cp = -1},

@@ -165,16 +165,24 @@ static Question *question_new(const Planner *method, const ClusterView *view,
 
 /* --- what a framework holds beside the plan --- */
 
-/* In what a plan of this kind runs, by the states that replicas divide and the degrees that are
- * asked for. */
+/* The framework that runs a plan of this kind today: the one that it is made for, or else the usual
+ * one of the planner's programs. Megatron-LM divides states, too (its distributed optimizer). */
 static const char *runtime_by_kind(const Planner *method, const PlannerOptions *options)
 {
-    const Strategy *s = &options->strategy;
-    if (s->zero > 0)
-        return s->zero == 3 ? "fsdp" : "deepspeed";
-    if (planner_can(method, PLANNER_ZERO) && !planner_can(method, PLANNER_GROUPS))
-        return "ddp";
-    return planner_can(method, PLANNER_GROUPS | PLANNER_GPUS) ? "megatron" : "pytorch";
+    static const char *const OF_TARGET[] = {
+        [TARGET_MEGATRON] = "megatron", [TARGET_FLAGSCALE] = "flagscale",
+        [TARGET_TORCHTITAN] = "fsdp",   [TARGET_DEEPSPEED] = "deepspeed-2",
+        [TARGET_FSDP] = "fsdp",         [TARGET_DDP] = "ddp"};
+    const uint32_t zero = options->strategy.zero;
+    if (options->target != TARGET_ANY)
+        return OF_TARGET[options->target];
+    if (zero == 3)
+        return "fsdp";
+    if (planner_can(method, PLANNER_GROUPS | PLANNER_GPUS))
+        return "megatron";
+    return zero > 0                            ? "deepspeed-2"
+           : planner_can(method, PLANNER_ZERO) ? "ddp"
+                                               : "pytorch";
 }
 
 const char *planner_runtime(const Planner *method, const PlannerOptions *options,

@@ -440,7 +440,7 @@ static void test_commands(void **state)
     }
     /* where nothing fits without context parallelism, the keys that are asked for stay */
     g_auto(Ran) asked = program_run_good(
-        box, "plan llama-3.1-8b:seq=262144,global_batch=2 2x8xh100-sxm@8xib-ndr "
+        box, "plan llama-3.1-8b:seq=524288,global_batch=2 2x8xh100-sxm@8xib-ndr "
              "-p auto --set tp=4");
     assert_non_null(strstr(asked.out, "tp=4 cp=4"));
     static const char *const refused[] = {"--certify 0.1", "--pin '*.weight=identity'",
