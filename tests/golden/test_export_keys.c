@@ -150,6 +150,34 @@ static void test_settings_of_named_models(void **state)
     has(files, LLAMA);
 }
 
+/* A model is described whole, or not at all: flags of a part would train another model. */
+static void test_models_are_whole(void **state)
+{
+    (void)state;
+    static const char NODES[] = "star:hosts=8,bandwidth=10Gb/s";
+    static const char *const LATENT[] = {
+        "--multi-latent-attention ", "--q-lora-rank 1536 ",      "--kv-lora-rank 512 ",
+        "--qk-head-dim 128 ",        "--qk-pos-emb-head-dim 64", "--v-head-dim 128 ",
+        "'([0]*3+[1]*58)'",          "pretrain_gpt.py",          NULL};
+    static const char *const LEFT[] = {
+        "# The model is left to you: GPTModel has no flags", "\"${PROGRAM:?",
+        "# sizes of the model", NULL};
+    static const char *const OTHERS[] = {"nemotron-h-56b", "gemma-2-9b", "gpt-oss-20b"};
+    g_auto(Made) latent = made_plan(
+        "manual", "deepseek-v3:seq=64,global_batch=8,precision=single", NODES, "dp=8");
+    g_autoptr(GArray) files = export(&latent, "megatron");
+    has(files, LATENT);
+    assert_null(strstr(file_text(files, 0), "--kv-channels"));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OTHERS); i++) {
+        g_autofree char *model =
+            g_strdup_printf("%s:seq=64,global_batch=8,precision=single", OTHERS[i]);
+        g_auto(Made) made = made_plan("manual", model, NODES, "dp=8");
+        g_autoptr(GArray) other = export(&made, "megatron");
+        has(other, LEFT);
+        assert_null(strstr(file_text(other, 0), "--hidden-size"));
+    }
+}
+
 /* A stranger reads the reason, and which command makes a plan, before the place in the program. */
 static void test_refusals_say_the_reason_first(void **state)
 {
@@ -169,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_flags_of_megatron),
         cmocka_unit_test(test_keys_of_torchtitan),
         cmocka_unit_test(test_settings_of_named_models),
+        cmocka_unit_test(test_models_are_whole),
         cmocka_unit_test(test_refusals_say_the_reason_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -100,10 +100,11 @@ uint32_t export_padded(const ExportCase *c);
  * full, and whether all others are not. */
 bool export_block(const ExportCase *c, uint32_t stage, uint32_t *n);
 
-/* The words of a strategy [WORDS]; the second function adds the facts of the model, the third
- * one frees the words. */
+/* The words of a strategy [WORDS]; the second function adds the facts of the model, or none and
+ * returns the name of one that Megatron-LM's GPTModel has no flag for (data/models/architecture.h);
+ * the third one frees the words. */
 char **export_words(const ExportCase *c);
-void export_model_words(const ExportCase *c, char **value);
+const char *export_model_words(const ExportCase *c, char **value);
 void export_words_free(char **value);
 
 /* Exporters append files. */

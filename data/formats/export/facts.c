@@ -181,13 +181,94 @@ static void put_settings(const json_t *config, char **value)
     }
 }
 
+/* The first fact of a layer that Megatron-LM's GPTModel has no flag for; NULL: none. */
+static const char *layer_without_flag(const Architecture *a, const LayerFacts *l)
+{
+    const LayerFacts *first = a->layer;
+    const bool latent = l->mixer == MIXER_LATENT;
+    const struct {
+        const char *name;
+        bool there;
+    } fact[] = {
+        {"mixer", l->mixer != first->mixer || (!latent && l->mixer != MIXER_ATTENTION)},
+        {"network", l->network != NETWORK_DENSE && l->network != NETWORK_EXPERTS},
+        {"heads", l->heads != first->heads || l->kv_heads != first->kv_heads},
+        {"head_size", l->head_size != first->head_size},
+        {"value_size", l->value_size != (latent ? first->value_size : l->head_size)},
+        {"rotary", l->rotary != first->rotary},
+        {"ffn", l->ffn != first->ffn},
+        {"window", l->window > 0},
+        {"chosen_keys", l->chosen_keys > 0},
+        {"cross", l->cross},
+        {"streams", l->streams > 0},
+        {"shared", l->shared > 0 || l->block > 0 || l->shared_values},
+        {"sinks", l->sinks}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(fact); i++)
+        if (fact[i].there)
+            return fact[i].name;
+    return NULL;
+}
+
+/* Likewise of the model and all its layers. */
+static const char *fact_without_flag(const Architecture *a)
+{
+    const bool swish = a->gated && a->activation == ACTIVATION_SILU,
+               plain = !a->gated && (a->activation == ACTIVATION_GELU ||
+                                     a->activation == ACTIVATION_RELU2);
+    const struct {
+        const char *name;
+        bool there;
+    } fact[] = {{"arrangement", a->arrangement != ARRANGEMENT_PRE},
+                {"activation", !swish && !plain},
+                {"causal", !a->causal || a->encoder || a->spans},
+                {"final_norm", !a->final_norm},
+                {"embedding_norm", a->embedding_norm},
+                {"embedding_size", a->embedding_size != a->hidden},
+                {"token_types", a->token_types > 0},
+                {"alibi", a->alibi},
+                {"qk_norm", a->qk_norm != QK_NORM_NONE && a->qk_norm != QK_NORM_HEAD},
+                {"output_gate", a->output_gate != OUTPUT_GATE_NONE},
+                {"bias", a->out_bias != a->ffn_bias || (a->out_bias && !a->qkv_bias) ||
+                             a->head_bias || a->rank_bias || a->expert_bias},
+                {"latent", a->latent > 0},
+                {"distances", a->distances > 0},
+                {"memory", a->memory > 0},
+                {"modulated", a->modulated}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(fact); i++)
+        if (fact[i].there)
+            return fact[i].name;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < a->layers && !name; i++)
+        name = layer_without_flag(a, &a->layer[i]);
+    return name;
+}
+
+/* Runs of dense layers and layers of experts, "[0]*3+[1]*58"; none if all have experts. */
+static void put_expert_layers(const Architecture *a, char **value)
+{
+    g_autoptr(GString) text = g_string_new("(");
+    for (uint32_t i = 0, n; i < a->layers; i += n) {
+        const Network network = a->layer[i].network;
+        for (n = 1; i + n < a->layers && a->layer[i + n].network == network;)
+            n++;
+        if (n == a->layers)
+            return;
+        g_string_append_printf(text, "%s[%d]*%u", i ? "+" : "",
+                               network == NETWORK_EXPERTS, n);
+    }
+    g_string_append_c(text, ')');
+    put_text(value, WORD_EXPERT_LAYERS, text->str);
+}
+
 static void put_experts(const Architecture *a, char **value)
 {
     put_number(value, WORD_EXPERTS, a->experts);
     put_number(value, WORD_TOP, a->top);
     put_number(value, WORD_EXPERT_FFN, a->expert_ffn);
+    put_expert_layers(a, value);
     if (a->shared_ffn)
         put_number(value, WORD_SHARED_FFN, a->shared_ffn);
+    put_text(value, WORD_SHARED_GATE, a->shared_gate ? "on" : NULL);
     if (a->sigmoid)
         put_text(value, WORD_SCORE, "sigmoid");
     if (a->expert_groups > 1) {
@@ -196,14 +277,40 @@ static void put_experts(const Architecture *a, char **value)
     }
 }
 
+/* Low-rank attention (DeepSeek-AI 2024, Sec. 2.1): ranks, and a key's own and shared elements. */
+static void put_latent(const Architecture *a, char **value)
+{
+    put_text(value, WORD_LATENT, "on");
+    if (a->q_rank)
+        put_number(value, WORD_Q_RANK, a->q_rank);
+    put_number(value, WORD_KV_RANK, a->kv_rank);
+    put_number(value, WORD_OWN_KEY, a->layer->head_size - a->shared_key);
+    put_number(value, WORD_SHARED_KEY, a->shared_key);
+    put_number(value, WORD_VALUE_SIZE, a->layer->value_size);
+}
+
+static void put_heads(const Architecture *a, char **value)
+{
+    const LayerFacts *layer = a->layer;
+    put_number(value, WORD_HEADS, layer->heads);
+    put_text(value, WORD_QK_NORM, a->qk_norm == QK_NORM_HEAD ? "on" : NULL);
+    if (layer->mixer == MIXER_LATENT) {
+        put_latent(a, value);
+        return;
+    }
+    put_number(value, WORD_KV_HEADS, layer->kv_heads);
+    put_number(value, WORD_HEAD_SIZE, layer->head_size);
+    if (layer->rotary && layer->rotary != layer->head_size)
+        value[WORD_ROTARY_PART] =
+            g_strdup_printf("%g", (double)layer->rotary / layer->head_size);
+}
+
 static void put_architecture(const Architecture *a, char **value)
 {
     const LayerFacts *layer = a->layer;
     put_number(value, WORD_HIDDEN, a->hidden);
     put_number(value, WORD_FFN, layer->ffn);
-    put_number(value, WORD_HEADS, layer->heads);
-    put_number(value, WORD_KV_HEADS, layer->kv_heads);
-    put_number(value, WORD_HEAD_SIZE, layer->head_size);
+    put_heads(a, value);
     put_number(value, WORD_VOCAB, a->vocab);
     put_text(value, WORD_NORM, a->norm == NORM_RMS ? "rms" : "layer");
     put_text(value, WORD_POSITION,
@@ -217,22 +324,25 @@ static void put_architecture(const Architecture *a, char **value)
     put_text(value, WORD_UNTIED, a->tied ? NULL : "on");
     put_text(value, WORD_NO_BIAS, a->out_bias || a->ffn_bias ? NULL : "on");
     put_text(value, WORD_QKV_BIAS, a->qkv_bias && !a->out_bias ? "on" : NULL);
-    put_text(value, WORD_QK_NORM, a->qk_norm == QK_NORM_HEAD ? "on" : NULL);
     put_text(value, WORD_DROPOUT, a->dropout > 0 ? NULL : "0");
     put_text(value, WORD_ATTENTION_DROPOUT, a->attention_dropout > 0 ? NULL : "0");
     if (a->experts)
         put_experts(a, value);
 }
 
-void export_model_words(const ExportCase *c, char **value)
+const char *export_model_words(const ExportCase *c, char **value)
 {
+    const char *missing = NULL;
     json_t *config = c->plan->content ? json_loads(c->plan->content, 0, NULL) : NULL;
     Architecture *a = config && json_object_get(config, "model_type")
                           ? config_read(c->plan->model, config, "", NULL)
                           : NULL;
     if (a) {
-        put_architecture(a, value);
-        put_settings(config, value);
+        missing = fact_without_flag(a);
+        if (!missing) {
+            put_architecture(a, value);
+            put_settings(config, value);
+        }
         architecture_clear(a);
         g_free(a);
     } else if (!config)
@@ -250,4 +360,5 @@ void export_model_words(const ExportCase *c, char **value)
         put_text(value, WORD_DISPATCHER, "alltoall");
         put_capacity(c->plan->model, value);
     }
+    return missing;
 }

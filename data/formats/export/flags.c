@@ -55,11 +55,15 @@ static void add_key(void *data, const char *name, const char *text)
 }
 
 /* The words of the strategy and the model, without numbers that are the framework's own by
- * default. */
-static char **megatron_words(const ExportCase *c)
+ * default. A model that no flags describe is left to the user, and a comment says so. */
+static char **megatron_words(const ExportCase *c, GString *out)
 {
     char **value = export_words(c);
-    export_model_words(c, value);
+    const char *missing = export_model_words(c, value);
+    if (missing)
+        g_string_append_printf(
+            out, "# The model is left to you: GPTModel has no flags for its '%s'.\n",
+            missing);
     if (c->layout.pp > 1)
         value[WORD_LAYOUT] = export_layers_text(c);
     return value;
@@ -73,10 +77,10 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GArray) names = launch_names_read(error);
     if (!names)
         return false;
-    char **value = megatron_words(c);
     g_string_append_printf(
         out, "# %s on %s: %.6g s per iteration, predicted by kilter %s\n", c->plan->model,
         c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
+    char **value = megatron_words(c, out);
     add_padding(c, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
@@ -88,8 +92,12 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     launch_write(names, "megatron", value, add_flag, out);
     g_string_append_printf(out, "    \"$@\"  # %sdata, optimizer\n",
                            value[WORD_HIDDEN] ? "" : "sizes of the model, ");
+    export_add_torchrun(c, "",
+                        value[WORD_HIDDEN]
+                            ? "pretrain_gpt.py \"$@\""
+                            : "\"${PROGRAM:?the one that trains this model}\" \"$@\"",
+                        out);
     export_words_free(value);
-    export_add_torchrun(c, "", "pretrain_gpt.py \"$@\"", out);
     export_add_file(files, "", g_steal_pointer(&out));
     return true;
 }
@@ -136,7 +144,7 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GArray) names = launch_names_read(error);
     if (!names)
         return false;
-    char **value = megatron_words(c), **model = g_new0(char *, WORDS + 1);
+    char **value = megatron_words(c, out), **model = g_new0(char *, WORDS + 1);
     g_clear_pointer(&value[WORD_LAYOUT], g_free); /* its own key has the layers */
     for (uint32_t word = WORD_LAYERS; word < WORDS; word++)
         model[word] = g_steal_pointer(&value[word]);
