@@ -7,6 +7,11 @@
 
 enum { TIME_LIMIT_S = 100, RANKS = 4 };
 
+#define SMALL  ":layers=2,hidden=16,heads=4,kv_heads=4,ffn=24,seq=8,vocab=24,"
+#define FOLDED SMALL "experts=4,global_batch=16"
+#define UNLIKE SMALL "global_batch=16"
+#define ONE    SMALL "global_batch=1"
+
 static const struct {
     const char *planner, *model, *set; /* "key=value key=value" */
     uint32_t n_groups;
@@ -19,6 +24,16 @@ static const struct {
     {"amp", "transgan:layers=2", "pp=2 dp=2", 2},
     {"hidup", "bert-sgmoe:layers=2", "duplex=on", 0},
     {"dp-cp", "vgg19", "duplex=on", 0},
+    /* experts folded over what shares sequences and tensors; one sequence on all; unlike stages */
+    {"manual", "mixtral" FOLDED, "cp=2 dp=2 ep=4 microbatches=2", 3},
+    {"manual", "mixtral" FOLDED, "cp=4 ep=2 zero=1 microbatches=2", 3},
+    {"manual", "mixtral" FOLDED, "tp=2 dp=2 ep=4 etp=1 sequence_parallel=on", 2},
+    {"manual", "mixtral" FOLDED, "tp=2 cp=2 ep=4 etp=1 zero=3", 1},
+    {"manual", "llama" ONE, "cp=4 cp_comm=a2a zero=1", 1},
+    {"manual", "llama" ONE, "cp=2 pp=2 recompute=full", 2},
+    {"manual", "llama" UNLIKE, "stage_cp=2,1 stage_dp=1,2 stage_zero=2,1 microbatches=2",
+     3},
+    {"manual", "mixtral" FOLDED, "pp=2 dp=2 stage_ep=2,1 microbatches=2", 3},
 };
 
 /* The plan of a case for four GPUs, for the model with small sizes. */
