@@ -101,10 +101,10 @@ uint32_t export_padded(const ExportCase *c);
 bool export_block(const ExportCase *c, uint32_t stage, uint32_t *n);
 
 /* The words of a strategy [WORDS]; the second function adds the facts of the model, or none and
- * returns the name of one that Megatron-LM's GPTModel has no flag for (data/models/architecture.h);
- * the third one frees the words. */
+ * returns the name, to be freed, of one that Megatron-LM's GPTModel has no flag for; the third one
+ * frees the words. */
 char **export_words(const ExportCase *c);
-const char *export_model_words(const ExportCase *c, char **value);
+char *export_model_words(const ExportCase *c, char **value);
 void export_words_free(char **value);
 
 /* Exporters append files. */

@@ -4,6 +4,7 @@
 
 #include "data/formats/export/case.h"
 #include "data/formats/huggingface/config.h"
+#include "data/formats/huggingface/family.h"
 #include "data/models/model.h"
 
 static void put_number(char **value, LaunchWord word, uint32_t number)
@@ -181,66 +182,89 @@ static void put_settings(const json_t *config, char **value)
     }
 }
 
-/* The first fact of a layer that Megatron-LM's GPTModel has no flag for; NULL: none. */
-static const char *layer_without_flag(const Architecture *a, const LayerFacts *l)
+/* Facts that Megatron-LM's GPTModel has flags for, alike in all layers, or that change none of its
+ * ops. */
+static const char *const SAID[] = {"layers",
+                                   "hidden",
+                                   "vocab",
+                                   "limit",
+                                   "embedding_size",
+                                   "positions",
+                                   "norm=rms",
+                                   "norm=layer",
+                                   "arrangement=pre",
+                                   "gated",
+                                   "activation=gelu",
+                                   "activation=silu",
+                                   "activation=relu2",
+                                   "qkv_bias",
+                                   "out_bias",
+                                   "ffn_bias",
+                                   "tied",
+                                   "final_norm",
+                                   "causal",
+                                   "qk_norm=none",
+                                   "qk_norm=head",
+                                   "output_gate=none",
+                                   "q_rank",
+                                   "kv_rank",
+                                   "shared_key",
+                                   "experts",
+                                   "top",
+                                   "expert_groups",
+                                   "top_groups",
+                                   "expert_ffn",
+                                   "shared_ffn",
+                                   "shared_gate",
+                                   "sigmoid",
+                                   "normalised",
+                                   "router_bias",
+                                   "scale",
+                                   "scan_norm",
+                                   "mtp",
+                                   "dropout",
+                                   "attention_dropout",
+                                   "fused",
+                                   "mixer=attention",
+                                   "mixer=latent",
+                                   "network=dense",
+                                   "network=experts",
+                                   "heads",
+                                   "kv_heads",
+                                   "head_size",
+                                   "value_size",
+                                   "rotary",
+                                   "ffn",
+                                   NULL};
+
+/* Whether facts that have flags are none that these can say together. */
+static const char *facts_that_clash(const Architecture *a)
 {
-    const LayerFacts *first = a->layer;
-    const bool latent = l->mixer == MIXER_LATENT;
-    const struct {
-        const char *name;
-        bool there;
-    } fact[] = {
-        {"mixer", l->mixer != first->mixer || (!latent && l->mixer != MIXER_ATTENTION)},
-        {"network", l->network != NETWORK_DENSE && l->network != NETWORK_EXPERTS},
-        {"heads", l->heads != first->heads || l->kv_heads != first->kv_heads},
-        {"head_size", l->head_size != first->head_size},
-        {"value_size", l->value_size != (latent ? first->value_size : l->head_size)},
-        {"rotary", l->rotary != first->rotary},
-        {"ffn", l->ffn != first->ffn},
-        {"window", l->window > 0},
-        {"chosen_keys", l->chosen_keys > 0},
-        {"cross", l->cross},
-        {"streams", l->streams > 0},
-        {"shared", l->shared > 0 || l->block > 0 || l->shared_values},
-        {"sinks", l->sinks}};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(fact); i++)
-        if (fact[i].there)
-            return fact[i].name;
-    return NULL;
+    const LayerFacts *l = a->layer;
+    return !a->causal || !a->final_norm || a->encoder || a->spans      ? "causal"
+           : a->embedding_size != a->hidden                            ? "embedding_size"
+           : a->gated != (a->activation == ACTIVATION_SILU)            ? "activation"
+           : a->out_bias != a->ffn_bias || a->out_bias > a->qkv_bias   ? "qkv_bias"
+           : l->mixer != MIXER_LATENT && l->value_size != l->head_size ? "value_size"
+                                                                       : NULL;
 }
 
-/* Likewise of the model and all its layers. */
-static const char *fact_without_flag(const Architecture *a)
+/* The name of a fact that there is no flag for; NULL: none. Caller frees. */
+static char *fact_without_flag(const Architecture *a)
 {
-    const bool swish = a->gated && a->activation == ACTIVATION_SILU,
-               plain = !a->gated && (a->activation == ACTIVATION_GELU ||
-                                     a->activation == ACTIVATION_RELU2);
-    const struct {
-        const char *name;
-        bool there;
-    } fact[] = {{"arrangement", a->arrangement != ARRANGEMENT_PRE},
-                {"activation", !swish && !plain},
-                {"causal", !a->causal || a->encoder || a->spans},
-                {"final_norm", !a->final_norm},
-                {"embedding_norm", a->embedding_norm},
-                {"embedding_size", a->embedding_size != a->hidden},
-                {"token_types", a->token_types > 0},
-                {"alibi", a->alibi},
-                {"qk_norm", a->qk_norm != QK_NORM_NONE && a->qk_norm != QK_NORM_HEAD},
-                {"output_gate", a->output_gate != OUTPUT_GATE_NONE},
-                {"bias", a->out_bias != a->ffn_bias || (a->out_bias && !a->qkv_bias) ||
-                             a->head_bias || a->rank_bias || a->expert_bias},
-                {"latent", a->latent > 0},
-                {"distances", a->distances > 0},
-                {"memory", a->memory > 0},
-                {"modulated", a->modulated}};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(fact); i++)
-        if (fact[i].there)
-            return fact[i].name;
-    const char *name = NULL;
-    for (uint32_t i = 0; i < a->layers && !name; i++)
-        name = layer_without_flag(a, &a->layer[i]);
-    return name;
+    const char *name, *text, *missing = facts_that_clash(a);
+    json_t *fact;
+    json_auto_t *facts = family_facts(a);
+    json_object_foreach (facts, name, fact) {
+        text = json_string_value(fact);
+        g_autofree char *both = g_strdup_printf("%s=%s", name, text ? text : "");
+        const bool mixed = g_str_has_prefix(both, "network=dense x ") &&
+                           strstr(both, ", experts x ") &&
+                           !strchr(strchr(both, ',') + 1, ',');
+        if (!missing && !mixed && !g_strv_contains(SAID, text ? both : name))
+            missing = name;
+    }
+    return g_strdup(missing);
 }
 
 /* Runs of dense layers and layers of experts, "[0]*3+[1]*58"; none if all have experts. */
@@ -330,9 +354,9 @@ static void put_architecture(const Architecture *a, char **value)
         put_experts(a, value);
 }
 
-const char *export_model_words(const ExportCase *c, char **value)
+char *export_model_words(const ExportCase *c, char **value)
 {
-    const char *missing = NULL;
+    char *missing = NULL;
     json_t *config = c->plan->content ? json_loads(c->plan->content, 0, NULL) : NULL;
     Architecture *a = config && json_object_get(config, "model_type")
                           ? config_read(c->plan->model, config, "", NULL)

@@ -59,7 +59,7 @@ static void add_key(void *data, const char *name, const char *text)
 static char **megatron_words(const ExportCase *c, GString *out)
 {
     char **value = export_words(c);
-    const char *missing = export_model_words(c, value);
+    g_autofree char *missing = export_model_words(c, value);
     if (missing)
         g_string_append_printf(
             out, "# The model is left to you: GPTModel has no flags for its '%s'.\n",
