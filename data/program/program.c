@@ -54,8 +54,7 @@ uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_dev
     return (uint16_t)program->n_groups++;
 }
 
-/* Whether both are the same devices in the same places. */
-static bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b)
+bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b)
 {
     return a->n_replicas == b->n_replicas && a->n_devices == b->n_devices &&
            memcmp(a->device, b->device,

@@ -134,6 +134,8 @@ static inline uint32_t group_parts(const DeviceGroup *group)
 {
     return group->n_replicas / group_shards(group);
 }
+/* Whether both are the same devices in the same places. */
+bool group_is_alike(const DeviceGroup *a, const DeviceGroup *b);
 static inline bool group_has(const DeviceGroup *group, uint32_t device)
 {
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
@@ -150,7 +152,7 @@ typedef struct {
     /* microbatches that do not run, beside those that do: the program stands for a longer one
      * (data/program/period.h) */
     uint32_t left_out;
-    uint32_t n_groups;       /* 0: one group, all devices as one replica */
+    uint32_t n_groups; /* 0: one group, all devices as one replica */
     DeviceGroup *group;
     /* each device begins the next iteration when it has ended this one, so that the time of an
      * iteration is that between two of them */

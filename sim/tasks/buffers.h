@@ -9,12 +9,13 @@
 PlanBuffers *sim_held_buffers(const SimCase *sim);
 
 /* Runs: computations of a group, one after the other, of one layer, and of one microbatch or one
- * pass. */
+ * pass. Groups of the same devices in the same places, which differ in their shards, are one. */
 typedef struct {
     uint32_t n; /* with run 0, which has none */
     /* [instr]: a computation's run; of others the one of the group's next computation, or of the
      * layer whose parameter is gathered; 0: none */
     uint32_t *of;
+    uint16_t *home;   /* [group]: the first group of the same devices */
     uint32_t *before; /* [run]: the group's run before it; 0: none */
     bool *again;      /* [run]: of the backward, maybe after computing its layer again */
 } SimRuns;

@@ -93,6 +93,13 @@ static const RunTasks *run_behind(const Lower *lower, uint32_t i)
     return &lower->ahead->run[run];
 }
 
+/* The last run so far of a layer. */
+static uint32_t *last_run(const Lower *lower, uint32_t group, uint32_t layer)
+{
+    const TaskAhead *a = lower->ahead;
+    return &a->last[a->runs.home[group] * graph_n_layers(lower->sim->graph) + layer];
+}
+
 static void add_row(Lower *lower, uint32_t first, uint32_t n)
 {
     for (uint32_t k = 0; first != SIM_NO_TASK && k < n; k++)
@@ -120,8 +127,7 @@ void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_
     TaskAhead *a = lower->ahead;
     if (!a || !task_reduces_gradient(lower->sim->graph, instr))
         return;
-    const uint32_t run = a->last[instr->group * graph_n_layers(lower->sim->graph) +
-                                 a->layer[instr->tensor]];
+    const uint32_t run = *last_run(lower, instr->group, a->layer[instr->tensor]);
     a->run[run].reduced = run ? first : SIM_NO_TASK;
     a->run[run].n_reduced = n;
 }
@@ -189,8 +195,8 @@ void task_ahead_end(Lower *lower, const Instr *instr, SimTask task, uint32_t fir
         return;
     const uint32_t run = a->runs.of[task.instr];
     a->run[run].ended = first;
-    a->last[instr->group * graph_n_layers(lower->sim->graph) +
-            graph_get_op(lower->sim->graph, instr->op)->layer] = run;
+    *last_run(lower, instr->group, graph_get_op(lower->sim->graph, instr->op)->layer) =
+        run;
     if (!a->buffers)
         return;
     const uint32_t stored = add_copies(lower, task, SIM_TO_HOST, first);

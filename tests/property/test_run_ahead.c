@@ -11,6 +11,7 @@
 #define MODEL \
     "llama:layers=4,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,global_batch=24"
 #define STAR "star:hosts=8,bandwidth=10Gb/s,latency=5us"
+#define FAST "star:hosts=8,bandwidth=4000Gb/s,latency=5us"
 
 /* The bytes of the parameters of the two largest layers, of the largest tensor that is exchanged,
  * and of the activations of two layers if these are copied. */
@@ -100,6 +101,34 @@ static void test_random_strategies(void **state)
     assert_true(seen.above > 0);
 }
 
+/* Many layers, so that all parameters are far more than those of two layers, and few activations:
+ * parameters that shards of a stage divide are gathered in another group than the stage's. */
+static void test_many_layers(void **state)
+{
+    (void)state;
+    static const char model[] =
+        "llama:layers=24,hidden=64,heads=4,kv_heads=2,ffn=256,seq=8,"
+        "vocab=16,global_batch=8,optimizer=sgd";
+    static const char *const set[] = {"zero=3",
+                                      "zero=3 recompute=full",
+                                      "zero=3 tp=2 recompute=full",
+                                      "zero=3 pp=2 microbatches=2 recompute=full",
+                                      "zero=3 zero_ranks=4 recompute=full",
+                                      "zero=3 cp=2 recompute=full",
+                                      "zero=3 cp=2 cp_comm=a2a microbatches=2",
+                                      "zero=3 pp=2 virtual_stages=2 schedule=interleaved "
+                                      "microbatches=2 recompute=full"};
+    Seen seen = {.least = 1};
+    for (uint32_t k = 0; k < G_N_ELEMENTS(set); k++) {
+        g_autofree char *all = g_strconcat(set[k], " runtime=none", NULL);
+        g_autoptr(GError) error = NULL;
+        g_auto(Made) made = make("manual", model, FAST, all, &error);
+        assert_no_error(error);
+        compare(&made, all, &seen);
+    }
+    print_seen(&seen);
+}
+
 /* Strategies whose activations wait on hosts. */
 static void test_offloaded(void **state)
 {
@@ -150,8 +179,8 @@ static void test_searched_plans(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random_strategies),
-                                       cmocka_unit_test(test_offloaded),
-                                       cmocka_unit_test(test_searched_plans)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_many_layers),
+        cmocka_unit_test(test_offloaded), cmocka_unit_test(test_searched_plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
