@@ -133,9 +133,10 @@ json_t *plan_words_layout_json(const Evaluation *evaluation)
     const double samples =
         sim_workload(evaluation->plan, graph, evaluation->view).samples;
     return json_pack("{s:i, s:i, s:i, s:i, s:o, s:i, s:o, s:s?}", "stages",
-                     (int)layout.n_stages, "context_parallel", (int)layout.cp, "replicas", (int)layout.dp, "tensor_parallel",
-                     (int)layout.tp, "layers", layers_json(&layout, graph),
-                     "microbatches", (int)layout.n_microbatches, "samples",
+                     (int)layout.n_stages, "context_parallel", (int)layout.cp, "replicas",
+                     (int)layout.dp, "tensor_parallel", (int)layout.tp, "layers",
+                     layers_json(&layout, graph), "microbatches",
+                     (int)layout.n_microbatches, "samples",
                      json_number(samples / layout.dp / layout.n_microbatches), "schedule",
                      layout.n_stages > 1 ? schedule_name(layout.schedule) : NULL);
 }
@@ -145,8 +146,9 @@ json_t *plan_words_schedule_json(const Plan *plan)
     const Strategy *s = &plan->strategy;
     return plan->program->n_groups < 2 || strategy_is_default(s)
                ? json_null()
-               : json_pack("{s:s, s:i, s:i}", "name", schedule_name((Schedule)s->schedule),
-                           "chunks", (int)MAX(s->virtual_stages, 1), "context_parallel",
+               : json_pack("{s:s, s:i, s:i}", "name",
+                           schedule_name((Schedule)s->schedule), "chunks",
+                           (int)MAX(s->virtual_stages, 1), "context_parallel",
                            (int)MAX(s->cp, 1));
 }
 
@@ -187,11 +189,42 @@ static char *peak_text(const Evaluation *evaluation, const SimMemoryRow *row)
                : g_strdup("");
 }
 
+/* The peak of a device by streams; NULL: the report has no timeline of its memory. */
+static const SimMemoryStep *streams_peak(const Evaluation *evaluation, uint32_t device)
+{
+    const SimTimeline *timeline = evaluation->report->timeline;
+    return timeline && timeline->memory
+               ? sim_timeline_memory_peak(timeline, timeline->lane[device])
+               : NULL;
+}
+
+/* The rows of the table of memory, by streams where these decide. */
+static GArray *memory_rows(const Evaluation *evaluation, bool by_stage)
+{
+    const SimReport *report = evaluation->report;
+    GArray *rows =
+        sim_memory_table(evaluation->plan, evaluation->graph, evaluation->view,
+                         report->runtime, by_stage, report->memory_bytes, NULL);
+    for (uint32_t k = 0; rows && k < rows->len; k++) {
+        SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+        const SimMemoryStep *step = streams_peak(evaluation, row->device);
+        if (!step)
+            continue;
+        row->instr = step->instr;
+        row->total_bytes = row->bytes[MEMORY_RUNTIME] =
+            report->memory_bytes[row->device] +
+            evaluation->view->device[row->device].runtime_bytes;
+        for (MemoryCategory c = 0; c < MEMORY_RUNTIME; c++) {
+            row->bytes[c] = (uint64_t)step->category[c];
+            row->bytes[MEMORY_RUNTIME] -= row->bytes[c];
+        }
+    }
+    return rows;
+}
+
 json_t *plan_words_memory_json(const Evaluation *evaluation)
 {
-    g_autoptr(GArray) rows = sim_memory_table(
-        evaluation->plan, evaluation->graph, evaluation->view,
-        evaluation->report->runtime, false, evaluation->report->memory_bytes, NULL);
+    g_autoptr(GArray) rows = memory_rows(evaluation, false);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && k < rows->len; k++) {
         const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
@@ -233,25 +266,13 @@ static const char *peak_pass(const Evaluation *evaluation, const SimMemoryRow *r
 
 json_t *plan_words_peaks_json(const Evaluation *evaluation)
 {
-    const SimTimeline *timeline = evaluation->report->timeline;
     const Program *program = evaluation->plan->program;
-    g_autoptr(GArray) rows = sim_memory_table(
-        evaluation->plan, evaluation->graph, evaluation->view,
-        evaluation->report->runtime, true, evaluation->report->memory_bytes, NULL);
+    g_autoptr(GArray) rows = memory_rows(evaluation, true);
     json_t *array = json_array();
     for (uint32_t k = 0; rows && program->n > 0 && k < rows->len; k++) {
-        SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
+        const SimMemoryRow *row = &g_array_index(rows, SimMemoryRow, k);
         const Device *device = &evaluation->view->device[row->device];
-        const SimMemoryStep *step =
-            timeline && timeline->memory
-                ? sim_timeline_memory_peak(timeline, timeline->lane[row->device])
-                : NULL;
-        if (step) { /* streams decide */
-            row->instr = step->instr;
-            row->total_bytes = evaluation->report->memory_bytes[row->device];
-            for (MemoryCategory c = 0; c < MEMORY_RUNTIME; c++)
-                row->bytes[c] = (uint64_t)step->category[c];
-        }
+        const SimMemoryStep *step = streams_peak(evaluation, row->device);
         const uint32_t microbatch = program->instr[row->instr].microbatch;
         MemoryCategory most = MEMORY_WEIGHTS;
         for (MemoryCategory c = 0; c < MEMORY_CATEGORIES; c++)

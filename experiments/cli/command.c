@@ -381,6 +381,27 @@ bool command_for(CommandOptions *options, const char *target, GError **error)
     return true;
 }
 
+bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_hap,
+                 CommandOptions *options, GError **error)
+{
+    static const struct {
+        const char *word, *work;
+    } efforts[] = {{"quick", "1"}, {"normal", "10"}, {"long", "400"}};
+    only_hap |= options->pin || options->pins || how->granularity || how->slowdown;
+    if (argc > 2 && !how->planner)
+        how->planner = g_strdup(only_hap ? "hap" : "auto");
+    const char *word = effort                                 ? effort
+                       : g_strcmp0(how->planner, "auto") == 0 ? "normal"
+                                                              : "long";
+    for (uint32_t i = 0; options->set && options->set[i]; i++)
+        if (g_str_has_prefix(options->set[i], "work="))
+            return !effort || refuse(error, "expected --effort or --set work, not both");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(efforts); i++)
+        if (strcmp(word, efforts[i].word) == 0)
+            return planner_options_set(&options->planner, "work", efforts[i].work, error);
+    return refuse(error, "--effort: expected quick, normal or long, got '%s'", word);
+}
+
 bool command_setting(const CommandPlanning *how, const char *cluster,
                      CommandSetting *setting, GError **error)
 {

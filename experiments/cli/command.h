@@ -206,8 +206,8 @@ typedef struct {
 bool command_parse(const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error);
 /* The same, with tables that --help prints below the summary. */
-bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc, char **argv,
-                         CommandOptions *options, GError **error);
+bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
+                         char **argv, CommandOptions *options, GError **error);
 
 /* Checks that an option's value is within bounds, or one of the words; else fails with
  * KILTER_ERROR_INPUT. */
@@ -265,6 +265,12 @@ bool command_for(CommandOptions *options, const char *target, GError **error);
 bool command_change(Cluster *cluster, const CommandPlanning *how, GError **error);
 /* Whether any change was asked for. */
 bool command_changes(const CommandPlanning *how);
+
+/* Fills in the planner where none is asked for MODEL CLUSTER: auto, or hap with an option that only
+ * it takes (only_hap: one of the command's own); and how far it searches, by a word of --effort
+ * (NULL: its default) in the unit of the option `work`, unless this is set. */
+bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_hap,
+                 CommandOptions *options, GError **error);
 
 /* Applies a --slowdown to a cluster. */
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,

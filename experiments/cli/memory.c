@@ -21,7 +21,8 @@ enum { SEQ_STEP = 128 };
 typedef struct {
     const CommandPlanning *how;
     char **argv;
-    const char *key, *model; /* the model with every parameter */
+    const char *key;
+    char *model; /* with every parameter */
     const CommandOptions *options;
     bool said;                        /* that it takes long */
     uint64_t step, gpus, micro_batch; /* as asked for; 0: not micro_batch */
@@ -168,15 +169,17 @@ static bool most_find_largest(Most *m, GError **error)
             return false;
         same = fits && (double)m->peak_bytes <= GROWS * (double)peak ? same + 1 : 0;
     }
+    g_autofree char *lacks =
+        g_strdup_printf("; it lacks %" G_GUINT64_FORMAT " bytes", m->missing_bytes);
     if (m->fits == 0)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "--most %s: not even %" G_GUINT64_FORMAT
-                           " fits; it lacks %" G_GUINT64_FORMAT " bytes",
-                           m->key, m->misfit, m->missing_bytes);
+                           "--most %s: not even %" G_GUINT64_FORMAT " fits%s", m->key,
+                           m->misfit, m->missing_bytes > 0 ? lacks : "");
     if (m->misfit == 0)
         return refuse(error,
                       "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT
-                      " takes no more than half of it",
+                      " takes no more than half of it, maybe in more microbatches (see "
+                      "--most micro_batch)",
                       m->key, m->fits);
     while (m->misfit - m->fits > m->step)
         if (!most_try_value(m, m->fits + (m->misfit - m->fits) / m->step / 2 * m->step,
@@ -224,11 +227,18 @@ static bool most_find_fewest(Most *m, GError **error)
                        "--most gpus: not even all %u GPUs are enough", n);
 }
 
-static bool most_prepare(Most *m, const Evaluation *given, GError **error)
+/* Takes the meaning of the key for the model, which needs not fit as given. */
+static bool most_prepare(Most *m, GError **error)
 {
     const Strategy *strategy = &m->options->planner.strategy;
-    m->model = given->plan->model;
-    m->gpus = cluster_gpus(given->view->cluster);
+    g_auto(CommandSetting) setting = {0};
+    g_autofree char *content = NULL;
+    if (!command_setting(m->how, m->argv[2], &setting, error))
+        return false;
+    m->gpus = cluster_gpus(setting.cluster);
+    m->model = model_resolve(m->argv[1], (uint32_t)m->gpus, &content, error);
+    if (!m->model)
+        return false;
     m->step = strcmp(m->key, "seq") == 0 ? SEQ_STEP : 1;
     if (strcmp(m->key, "micro_batch") == 0) {
         m->micro_batch = MAX(strategy->micro_batch, 1);
@@ -259,11 +269,11 @@ static bool memory_most(const CommandPlanning *how, char **argv, const char *key
 {
     Most m = {
         .how = how, .argv = argv, .key = key, .options = options, .best = evaluation};
-    g_auto(Evaluation) given = {0};
     const bool fewest = strcmp(key, "gpus") == 0;
-    if (!(fewest ? most_find_fewest(&m, error)
-                 : most_evaluate_at(&m, argv[1], 0, &options->planner, &given, error) &&
-                       most_prepare(&m, &given, error) && most_find_largest(&m, error)))
+    const bool done = fewest ? most_find_fewest(&m, error)
+                             : most_prepare(&m, error) && most_find_largest(&m, error);
+    g_free(m.model);
+    if (!done)
         return false;
     *found =
         json_pack("{s:s, s:I, s:o, s:I}", "key", key, "value", (json_int_t)m.fits,
@@ -274,6 +284,7 @@ static bool memory_most(const CommandPlanning *how, char **argv, const char *key
 
 #define MEMORY_OPTIONS(X)            \
     X(TEXT, most, "most", 0)         \
+    X(TEXT, effort, "effort", 0)     \
     X(TEXT, fidelity, "fidelity", 0) \
     X(FILE, snapshot, "snapshot", 0) \
     X(FILE, measured, "measured", 0)
@@ -344,7 +355,8 @@ bool cmd_memory(int argc, char **argv, GError **error)
     if (own.most && own.fidelity)
         return refuse(error,
                       "--most goes by the planner's own fidelity, without --fidelity");
-    if (!(own.most
+    if (!command_ask(&how, argc, own.effort, false, &options, error) ||
+        !(own.most
               ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
               : command_evaluate(&how, argc, argv, own.fidelity, &options, &evaluation,
                                  error)))

@@ -196,34 +196,6 @@ static bool take_options(const Own *own, PlannerOptions *options, GError **error
     return true;
 }
 
-/* The planner where none is asked for: the one of the options that only hap takes, else auto. */
-static const char *plan_default(const Own *own, const CommandOptions *options)
-{
-    return own->certify || own->segments || options->pin || options->pins ||
-                   own->how.granularity || own->how.slowdown
-               ? "hap"
-               : "auto";
-}
-
-/* --effort, in the unit of the option `work`, unless this was set. */
-static bool plan_take_effort(const Own *own, CommandOptions *options, GError **error)
-{
-    static const struct {
-        const char *word, *work;
-    } effort[] = {{"quick", "1"}, {"normal", "10"}, {"long", "400"}};
-    const char *word = own->effort                                ? own->effort
-                       : g_strcmp0(own->how.planner, "auto") == 0 ? "normal"
-                                                                  : "long";
-    for (uint32_t i = 0; options->set && options->set[i]; i++)
-        if (g_str_has_prefix(options->set[i], "work="))
-            return !own->effort ||
-                   refuse(error, "expected --effort or --set work, not both");
-    for (uint32_t i = 0; i < G_N_ELEMENTS(effort); i++)
-        if (strcmp(word, effort[i].word) == 0)
-            return planner_options_set(&options->planner, "work", effort[i].work, error);
-    return refuse(error, "--effort: expected quick, normal or long, got '%s'", word);
-}
-
 /* Refuses options of planning for a plan from a file, which is shown, not made again. */
 static bool check_shown(const char *file, const Own *own, const CommandOptions *options,
                         GError **error)
@@ -244,14 +216,6 @@ static bool check_shown(const char *file, const Own *own, const CommandOptions *
                   file);
 }
 
-/* Fills in the planner and the effort. */
-static bool plan_ask(Own *own, int argc, CommandOptions *options, GError **error)
-{
-    if (argc > 2 && !own->how.planner)
-        own->how.planner = g_strdup(plan_default(own, options));
-    return plan_take_effort(own, options, error);
-}
-
 bool cmd_plan(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {0};
@@ -268,7 +232,8 @@ bool cmd_plan(int argc, char **argv, GError **error)
            command_for(&options, own.target, error) &&
            (!own.like ||
             plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
-           plan_ask(&own, argc, &options, error) &&
+           command_ask(&own.how, argc, own.effort, own.certify || own.segments, &options,
+                       error) &&
            (!own.output || output_check(own.output, error)) &&
            command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
            plan_report(&evaluation, &own, argc > 2, like, &options, error);

@@ -220,6 +220,7 @@ static void test_the_most_that_fits(void **state)
         {"--granularity gpu --planner manual --set dp=8 --set micro_batch=1 --most batch",
          "expected a number that takes memory"},
         {"--most layers --scale '*.memory=0.001'", "not even 1 fits"},
+        {"--effort soon", "--effort: expected quick, normal or long"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
         g_autofree char *line = g_strdup_printf("memory gpt2 rtx-4090-8 %s", bad[i][0]);
@@ -227,6 +228,43 @@ static void test_the_most_that_fits(void **state)
         assert_true(ran.status == 2 || ran.status == 3);
         assert_non_null(strstr(ran.err, bad[i][1]));
     }
+}
+
+/* Asked without a planner, GPUs of a machine may do different work, as in kilter plan; what streams
+ * hold is said in one way. */
+static void test_memory_without_a_planner(void **state)
+{
+    (void)state;
+    static const char model[] = "llama:layers=8,seq=1024,precision=bf16,global_batch=16";
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char *const most[] = {"seq", "micro_batch", "gpus"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(most); i++) {
+        g_autofree char *line = g_strdup_printf(
+            "memory %s 8xrtx-4090 --effort quick --most %s --json", model, most[i]);
+        json_t *root = program_json(box, line);
+        assert_string_equal(json_string_value(json_object_get(root, "planner")), "auto");
+        assert_true(json_integer_value(
+                        json_object_get(json_object_get(root, "most"), "value")) > 1);
+        json_decref(root);
+    }
+    /* the sequence as given is far too long */
+    json_t *root = program_json(box, "memory gpt2:layers=2,seq=1048576,precision=mixed "
+                                     "2xrtx-4090 --planner megatron --most seq --json"),
+           *found = json_object_get(root, "most");
+    assert_in_range(json_integer_value(json_object_get(found, "value")), 1024, 1048448);
+    json_decref(root);
+    g_autofree char *line = g_strdup_printf(
+        "memory %s dgx-h100 --planner manual --set zero=3 --set offload=activations "
+        "--fidelity flow --json",
+        model);
+    root = program_json(box, line);
+    json_t *row = json_array_get(json_object_get(root, "memory"), 0),
+           *peak = json_array_get(json_object_get(root, "peaks"), 0);
+    assert_int_equal(json_integer_value(json_object_get(row, "total")),
+                     json_integer_value(json_object_get(peak, "total")));
+    assert_string_equal(json_string_value(json_object_get(row, "peak_at")),
+                        json_string_value(json_object_get(peak, "peak_at")));
+    json_decref(root);
 }
 
 static void test_refusals(void **state)
@@ -398,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_what_is_advised_fits),
         cmocka_unit_test(test_the_most_that_fits),
+        cmocka_unit_test(test_memory_without_a_planner),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_what_if),
         cmocka_unit_test(test_changes_everywhere),
