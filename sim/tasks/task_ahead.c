@@ -4,6 +4,7 @@
  * run wait for the end of the run that lies `prefetch` + 1 before it, of those for which some are
  * gathered, and of the reduction of that layer's gradients, as far as the program has come: as in
  * PyTorch's FSDP, which gathers at most one layer beside the one that computes.
+ * A layer's gradients are made again once those before them are reduced, as they lie in one buffer.
  * What comes back from the host for a run waits for the end of the run so far before it, and a run
  * starts when the activations of that one are on the host. */
 #include <string.h>
@@ -31,6 +32,7 @@ struct TaskAhead {
     RunTasks *run;
     uint32_t *layer;      /* [tensor] */
     uint32_t *last;       /* [group * n_layers + layer]: its last run so far */
+    uint32_t *sums;       /* likewise: the last with reductions */
     PlanBuffers *buffers; /* NULL: nothing is copied to hosts or back */
     GArray *moves;        /* Move, in program order */
     uint32_t next;        /* the first of them that is still to be made */
@@ -66,8 +68,10 @@ void task_ahead_init(Lower *lower)
     a->runs = sim_runs(sim->plan->program, sim->graph, a->layer);
     a->run = g_new(RunTasks, a->runs.n);
     memset(a->run, 0xff, a->runs.n * sizeof *a->run);
-    a->last = g_new0(uint32_t, (size_t)sim->parts->layout.n_groups *
-                                   MAX(graph_n_layers(sim->graph), 1));
+    const size_t n =
+        (size_t)sim->parts->layout.n_groups * MAX(graph_n_layers(sim->graph), 1);
+    a->last = g_new0(uint32_t, n);
+    a->sums = g_new0(uint32_t, n);
     if (copies)
         find_moves(a, sim);
 }
@@ -80,7 +84,7 @@ void task_ahead_clear(Lower *lower)
     sim_runs_clear(&a->runs);
     plan_buffers_free(a->buffers);
     g_clear_pointer(&a->moves, g_array_unref);
-    free_each(a->run, a->layer, a->last, a);
+    free_each(a->run, a->layer, a->last, a->sums, a);
 }
 
 /* The tasks of the run that lies so far before the instruction's. */
@@ -93,11 +97,11 @@ static const RunTasks *run_behind(const Lower *lower, uint32_t i)
     return &lower->ahead->run[run];
 }
 
-/* The last run so far of a layer. */
-static uint32_t *last_run(const Lower *lower, uint32_t group, uint32_t layer)
+/* The place of a layer among `last` and `sums`. */
+static size_t place_of(const Lower *lower, uint32_t group, uint32_t layer)
 {
-    const TaskAhead *a = lower->ahead;
-    return &a->last[a->runs.home[group] * graph_n_layers(lower->sim->graph) + layer];
+    return (size_t)lower->ahead->runs.home[group] * graph_n_layers(lower->sim->graph) +
+           layer;
 }
 
 static void add_row(Lower *lower, uint32_t first, uint32_t n)
@@ -127,7 +131,8 @@ void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_
     TaskAhead *a = lower->ahead;
     if (!a || !task_reduces_gradient(lower->sim->graph, instr))
         return;
-    const uint32_t run = *last_run(lower, instr->group, a->layer[instr->tensor]);
+    const size_t place = place_of(lower, instr->group, a->layer[instr->tensor]);
+    const uint32_t run = a->sums[place] = a->last[place];
     a->run[run].reduced = run ? first : SIM_NO_TASK;
     a->run[run].n_reduced = n;
 }
@@ -177,9 +182,26 @@ uint32_t task_ahead_return(Lower *lower, SimTask task)
     return first;
 }
 
+/* Waits for the reductions of a parameter's gradient of the run before. */
+static void wait_for_sums(Lower *lower, uint32_t i)
+{
+    const TaskAhead *a = lower->ahead;
+    const Instr *instr = task_instr(lower, i);
+    if (instr->kind != INSTR_COMPUTE)
+        return;
+    const Op *op = graph_get_op(lower->sim->graph, instr->op);
+    const Tensor *made = graph_tensor(lower->sim->graph, op->out[0]);
+    const uint32_t run = a->sums[place_of(lower, instr->group, op->layer)];
+    if (made->role == ROLE_GRADIENT && made->of != GRAPH_NONE && run != a->runs.of[i] &&
+        graph_tensor(lower->sim->graph, made->of)->role == ROLE_PARAMETER)
+        add_row(lower, a->run[run].reduced, a->run[run].n_reduced);
+}
+
 void task_ahead_wait(Lower *lower, uint32_t i, uint32_t k)
 {
     const TaskAhead *a = lower->ahead;
+    if (a)
+        wait_for_sums(lower, i);
     if (!a || !a->buffers)
         return;
     const uint32_t fetched = a->run[a->runs.of[i]].fetched,
@@ -195,8 +217,8 @@ void task_ahead_end(Lower *lower, const Instr *instr, SimTask task, uint32_t fir
         return;
     const uint32_t run = a->runs.of[task.instr];
     a->run[run].ended = first;
-    *last_run(lower, instr->group, graph_get_op(lower->sim->graph, instr->op)->layer) =
-        run;
+    a->last[place_of(lower, instr->group,
+                     graph_get_op(lower->sim->graph, instr->op)->layer)] = run;
     if (!a->buffers)
         return;
     const uint32_t stored = add_copies(lower, task, SIM_TO_HOST, first);
