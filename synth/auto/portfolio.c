@@ -427,7 +427,8 @@ static void keep(Task *task)
 static ORDER_POINTERS(by_own_time, Task, ASCENDING(report->iteration_time_s));
 
 /* Keeps the task's plan, which is not its choice's own, if it is among the fastest of these, the
- * fastest of each planner on the choice: by flow it may be faster than the choice's own. */
+ * fastest of each planner and kind of replicas on the choice: by flow, which sees what exchanges hide
+ * behind, it may be faster than the choice's own. */
 static void remember(PortfolioRun *run, Task *task)
 {
     GPtrArray *others = run->others;
@@ -438,7 +439,9 @@ static void remember(PortfolioRun *run, Task *task)
         const Task *other = g_ptr_array_index(others, i);
         const int order = by_own_time(&other, &task);
         if (other->choice != task->choice ||
-            (other->attempt->planner != task->attempt->planner && order != 0))
+            ((other->attempt->planner != task->attempt->planner ||
+              other->options.strategy.zero != task->options.strategy.zero) &&
+             order != 0))
             continue;
         if (order <= 0)
             return;
