@@ -70,13 +70,15 @@ bool export_case_init(ExportCase *c, GError **error)
         is_laid_out(c);
     c->micro_batch =
         c->has_strategy ? c->batch / c->layout.dp / c->layout.n_microbatches : 0;
-    return plan_layout_init(&c->cuts, c->plan, c->graph, error);
+    c->names = launch_names_read(error);
+    return c->names && plan_layout_init(&c->cuts, c->plan, c->graph, error);
 }
 
 void export_case_clear(ExportCase *c)
 {
     strategy_layout_clear(&c->layout);
     plan_layout_clear(&c->cuts);
+    g_clear_pointer(&c->names, g_array_unref);
 }
 
 uint32_t export_stage_ranks(const ExportCase *c)

@@ -25,6 +25,7 @@ typedef struct {
     bool has_strategy;
     StrategyLayout layout; /* set if there is a strategy */
     PlanLayout cuts;
+    GArray *names; /* launch_names_read() */
     uint32_t batch,
         micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
     uint32_t seq;    /* tokens per sample; 0: samples have no tokens */

@@ -74,9 +74,6 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GString) out = g_string_new("#!/bin/sh\n");
     if (!need_megatron(c, error))
         return false;
-    g_autoptr(GArray) names = launch_names_read(error);
-    if (!names)
-        return false;
     g_string_append_printf(
         out, "# %s on %s: %.6g s per iteration, predicted by kilter %s\n", c->plan->model,
         c->plan->cluster, c->plan->iteration_time_s, c->plan->version);
@@ -89,7 +86,7 @@ bool export_megatron(const ExportCase *c, GArray *files, GError **error)
         g_string_append(out, "    --use-megatron-fsdp \\\n"
                              "    --use-distributed-optimizer \\\n"
                              "    --no-gradient-accumulation-fusion \\\n");
-    launch_write(names, "megatron", value, add_flag, out);
+    launch_write(c->names, "megatron", value, add_flag, out);
     g_string_append_printf(out, "    \"$@\"  # %sdata, optimizer\n",
                            value[WORD_HIDDEN] ? "" : "sizes of the model, ");
     export_add_torchrun(c, "",
@@ -141,9 +138,6 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
     g_autoptr(GString) out = g_string_new(NULL);
     if (!need_megatron(c, error))
         return false;
-    g_autoptr(GArray) names = launch_names_read(error);
-    if (!names)
-        return false;
     char **value = megatron_words(c, out), **model = g_new0(char *, WORDS + 1);
     g_clear_pointer(&value[WORD_LAYOUT], g_free); /* its own key has the layers */
     for (uint32_t word = WORD_LAYERS; word < WORDS; word++)
@@ -153,14 +147,14 @@ bool export_flagscale(const ExportCase *c, GArray *files, GError **error)
     model[WORD_GLOBAL_BATCH] = g_steal_pointer(&value[WORD_GLOBAL_BATCH]);
     g_string_append_printf(out, "# %s on %s, by kilter %s\nsystem:\n", c->plan->model,
                            c->plan->cluster, c->plan->version);
-    launch_write(names, "megatron", value, add_key, out);
+    launch_write(c->names, "megatron", value, add_key, out);
     g_string_append(out, "  hetero:\n    enable_hetero: true\n");
     add_meshes(c, out);
     g_string_append(out, "    hetero_pipeline_layer_split: [");
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         g_string_append_printf(out, "%s%u", s ? ", " : "", export_inner_layers(c, s));
     g_string_append(out, "]\nmodel:\n");
-    launch_write(names, "megatron", model, add_key, out);
+    launch_write(c->names, "megatron", model, add_key, out);
     add_padding(c, out);
     g_string_append(out, "# Ranks:\n");
     export_add_ranks(c, "# ", out);
@@ -194,9 +188,6 @@ bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
 {
     if (!export_need_strategy(c, error) || !export_need_even(c, true, error))
         return false;
-    g_autoptr(GArray) names = launch_names_read(error);
-    if (!names)
-        return false;
     char **value = export_words(c);
     g_clear_pointer(&value[WORD_TP], g_free);
     if (!value[WORD_ZERO])
@@ -208,7 +199,7 @@ bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
             json_string("DeepSpeed recomputes only layers that the model calls by "
                         "deepspeed.checkpointing.checkpoint, or, with transformers, by "
                         "gradient_checkpointing_enable"));
-    launch_write(names, "deepspeed", value, set_path, root);
+    launch_write(c->names, "deepspeed", value, set_path, root);
     export_words_free(value);
     export_add_json(files, "", root);
     return true;

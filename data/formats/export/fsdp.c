@@ -21,7 +21,7 @@ static void fsdp_add_key(void *data, const char *name, const char *text)
     g_string_append_printf(out, "  %s: %s\n", part[1], text ? text : "true");
 }
 
-static void fsdp_add_config(const ExportCase *c, const GArray *names, GString *out)
+static void fsdp_add_config(const ExportCase *c, GString *out)
 {
     const StrategyLayout *l = &c->layout;
     char **value = export_words(c);
@@ -34,7 +34,7 @@ static void fsdp_add_config(const ExportCase *c, const GArray *names, GString *o
     if (value[WORD_ZERO_RANKS])
         value[WORD_REPLICATE] = g_strdup_printf("%u", l->dp / l->zero_ranks);
     g_string_append(out, "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n");
-    launch_write(names, "accelerate", value, fsdp_add_key, out);
+    launch_write(c->names, "accelerate", value, fsdp_add_key, out);
     export_words_free(value);
     g_string_append_printf(out,
                            "num_machines: %u\nnum_processes: %u\n"
@@ -47,14 +47,11 @@ bool export_fsdp(const ExportCase *c, GArray *files, GError **error)
 {
     if (!export_need_strategy(c, error) || !export_need_even(c, true, error))
         return false;
-    g_autoptr(GArray) names = launch_names_read(error);
-    if (!names)
-        return false;
     g_autoptr(GString) out = g_string_new(NULL);
     g_string_append_printf(out, "# %s on %s, by kilter %s\n# Ranks:\n", c->plan->model,
                            c->plan->cluster, c->plan->version);
     export_add_ranks(c, "# ", out);
-    fsdp_add_config(c, names, out);
+    fsdp_add_config(c, out);
     export_add_file(files, "", g_steal_pointer(&out));
     export_add_json(files, ".arguments.json",
                     json_pack("{s:i, s:i}", "per_device_train_batch_size",

@@ -90,9 +90,6 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
 {
     if (!export_need_even(c, true, error) || !export_need_strategy(c, error))
         return false;
-    g_autoptr(GArray) names = launch_names_read(error);
-    if (!names)
-        return false;
     char **value = export_words(c);
     put_titan(c, value);
     g_autoptr(GString) out = g_string_new(NULL);
@@ -110,7 +107,7 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
     g_string_append(out, "from torchtitan_recipes.llama3 import llama3_8b as base  # "
                          "the recipe of your model\n"
                          "\n\ndef plan():\n    config = base()\n");
-    launch_write(names, "torchtitan", value, add_assignment, out);
+    launch_write(c->names, "torchtitan", value, add_assignment, out);
     export_words_free(value);
     g_string_append(out, "    return config\n");
     export_add_file(files, "", g_steal_pointer(&out));
