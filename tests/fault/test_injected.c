@@ -38,10 +38,10 @@ static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
 }
 
 /* GLib makes its locks when they are first taken, and ends the program in its own words if there is
- * no memory for one. */
+ * no memory for one, maybe after a note of the command. */
 static bool is_lock_without_memory(const Ran *ran)
 {
-    return ran->status == -1 && g_str_has_prefix(ran->err, "GLib (gthread-posix.c): ") &&
+    return ran->status == -1 && strstr(ran->err, "GLib (gthread-posix.c): ") &&
            strstr(ran->err, "during 'malloc'");
 }
 

@@ -1,5 +1,5 @@
-/* Utilization of well-known runs in their published layouts, with nothing fitted, and what DualPipeV gains on models
- * with experts. */
+/* Utilization of well-known runs in their published layouts; settings that are not published were chosen
+ * with the results in view (docs/accuracy.md). And DualPipeV gains on models with experts. */
 #include <math.h>
 
 #include "tests/support/program.h"
@@ -72,8 +72,8 @@ static void test_utilization(void **state)
     }
 }
 
-/* FlagScale (pull request 644) publishes 4 to 11 % for "DeepSeek models of varying scales" by DualPipeV, without their
- * shapes. On these it is within 3 points of that, exchanges with experts being as they were. */
+/* Two shapes on which DualPipeV gains something over 1F1B, and not much, exchanges with experts being as they were.
+ * This does not show FlagScale's published gain, whose shapes are not known (docs/accuracy.md). */
 static void test_dualpipev_gains(void **state)
 {
     (void)state;
