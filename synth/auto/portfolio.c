@@ -229,6 +229,20 @@ static GPtrArray *list_tasks(const PortfolioRun *run)
 
 /* --- one try --- */
 
+static void refuse_floor(const PortfolioRun *run, Task *task)
+{
+    double all = 0;
+    items_each (const Device, device, task->view->device, task->view->n_devices)
+        all += (double)device->memory_bytes;
+    g_autofree char *states = units_format(run->floor.held_bytes, QUANTITY_BYTES),
+                    *memory = units_format(all, QUANTITY_BYTES);
+    kilter_fail(
+        &task->error, KILTER_ERROR_INFEASIBLE,
+        "does not fit: its states take %s, with its backward pass more, and all devices "
+        "have %s; train=lora:16 of the model or offload=optimizer take less",
+        states, memory);
+}
+
 static void plan_once(const PortfolioRun *run, Task *task)
 {
     task->options.budget_s = answer_seconds_left(run->deadline_us); /* of all tries */
@@ -239,10 +253,7 @@ static void plan_once(const PortfolioRun *run, Task *task)
     if (!question)
         return;
     if (cannot_fit(run, task)) {
-        kilter_fail(
-            &task->error, KILTER_ERROR_INFEASIBLE,
-            "does not fit: its states, or with them its backward pass, need more memory "
-            "than all devices have");
+        refuse_floor(run, task);
         return;
     }
     const AnswerLimits limits = {
