@@ -1,6 +1,7 @@
 /* Writing Chakra's execution traces. */
 #include <math.h>
 
+#include "data/base/error.h"
 #include "data/formats/trace/trace.h"
 
 #ifdef KILTER_PROTOBUF_C
