@@ -342,6 +342,13 @@ TensorId graph_gradient(const Graph *graph, TensorId tensor)
     return g_array_index(graph->gradients, TensorId, tensor);
 }
 
+bool graph_is_parameter_gradient(const Graph *graph, TensorId id)
+{
+    const Tensor *tensor = graph_tensor(graph, id);
+    return tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
+           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+}
+
 TensorId graph_contribution(const Graph *graph, OpId op, uint32_t input)
 {
     KILTER_ASSERT(op < graph->ops->len && input < OP_MAX_IN);

@@ -301,6 +301,8 @@ TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE if there is none. The seed d loss / d loss is
  * an input tensor with the constant 1. */
 TensorId graph_gradient(const Graph *graph, TensorId tensor);
+/* Whether it is a gradient of a parameter, or a contribution to one. */
+bool graph_is_parameter_gradient(const Graph *graph, TensorId id);
 /* The contribution of op `op` (forward) to the gradient of its input `input`: a tensor of its
  * backward ops, or the gradient of its output itself (residual add). GRAPH_NONE if the input needs
  * no gradient. */

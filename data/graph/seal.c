@@ -88,11 +88,9 @@ static OpLook look_at(const Graph *graph, OpId id)
         const Tensor *tensor = graph_tensor(graph, t);
         look.operand[i].dtype = tensor->dtype;
         look.operand[i].role = tensor->role;
-        look.operand[i].final =
-            tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-                    graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER
-                ? 1 + (graph_gradient(graph, tensor->of) == t)
-                : 0;
+        look.operand[i].final = graph_is_parameter_gradient(graph, t)
+                                    ? 1 + (graph_gradient(graph, tensor->of) == t)
+                                    : 0;
     }
     return look;
 }

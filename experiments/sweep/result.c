@@ -22,13 +22,6 @@ typedef struct {
     json_t *duplicated;             /* {kind of op: number} */
 } Placement;
 
-static bool is_gradient(const Graph *graph, TensorId id)
-{
-    const Tensor *tensor = graph_tensor(graph, id);
-    return tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
-}
-
 static void add_compute(Placement *p, const Instr *instr)
 {
     const Op *op = graph_get_op(p->evaluation->graph, instr->op);
@@ -54,7 +47,7 @@ static void add(Placement *p, const Instr *instr)
         add_compute(p, instr);
     else if (instr->kind == INSTR_COLLECTIVE &&
              instr->collective == COLLECTIVE_ALL_REDUCE &&
-             is_gradient(p->evaluation->graph, instr->tensor))
+             graph_is_parameter_gradient(p->evaluation->graph, instr->tensor))
         instr->server ? p->n_served++ : p->n_reduced++;
 }
 

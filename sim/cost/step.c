@@ -9,10 +9,8 @@ bool sim_bucket_takes(Collective kind)
 /* Whether buckets fuse the instruction: it sums a parameter's gradient. */
 static bool fusible(const Graph *graph, const Instr *instr)
 {
-    const Tensor *tensor = graph_tensor(graph, instr->tensor);
     return sim_bucket_takes(instr->collective) && !instr->server &&
-           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+           graph_is_parameter_gradient(graph, instr->tensor);
 }
 
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)

@@ -19,12 +19,6 @@ static void add_message(SimWork *work, const Tensor *tensor, Form form)
         work->inner_bytes += bytes;
 }
 
-static bool is_parameter_gradient(const Graph *graph, const Tensor *tensor)
-{
-    return tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
-}
-
 /* Bytes of the op's operands in their forms; only the part `part` of operands that `batch` cuts. */
 static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
                           const Form *batch, double part, double *whole, double *sharded)
@@ -329,7 +323,7 @@ void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work
     const Op *o = graph_get_op(graph, op);
     for (uint32_t i = 0; i < o->n_out; i++) {
         const Tensor *tensor = graph_tensor(graph, o->out[i]);
-        if (is_parameter_gradient(graph, tensor) &&
+        if (graph_is_parameter_gradient(graph, o->out[i]) &&
             graph_gradient(graph, tensor->of) == o->out[i])
             add_message(work, tensor, rule->form[o->n_in + i]);
     }
@@ -337,7 +331,7 @@ void sim_work_inner(const Graph *graph, OpId op, const Rule *rule, SimWork *work
         return;
     for (uint32_t i = 0; i < o->n_in; i++) {
         const Tensor *tensor = graph_tensor(graph, o->in[i]);
-        if (is_parameter_gradient(graph, tensor))
+        if (graph_is_parameter_gradient(graph, o->in[i]))
             add_message(work, tensor, rule->form[i]);
     }
 }
@@ -363,7 +357,7 @@ void sim_work_collective(const Graph *graph, Collective kind, TensorId tensor, F
     KILTER_ASSERT(form_inside(from) < FORM_MAX && form_inside(to) < FORM_MAX);
     const Tensor *t = graph_tensor(graph, tensor);
     *work = (SimWork){0};
-    if (!sim_is_priced(kind) || is_parameter_gradient(graph, t))
+    if (!sim_is_priced(kind) || graph_is_parameter_gradient(graph, tensor))
         return;
     if (t->role != ROLE_PARAMETER && t->role != ROLE_OPTIMIZER && t->role != ROLE_UPDATED)
         add_message(work, t, from);

@@ -46,14 +46,6 @@ static double least_byte_s(const SimQuick *q, const SimTeam *team)
     return least;
 }
 
-/* Buckets hold gradients of parameters only. */
-static bool is_fusible(const SimQuick *q, TensorId tensor)
-{
-    const Tensor *of = graph_tensor(q->graph, tensor);
-    return of->role == ROLE_GRADIENT && of->of != GRAPH_NONE &&
-           graph_tensor(q->graph, of->of)->role == ROLE_PARAMETER;
-}
-
 double quick_sum_s(SimQuick *q, const Instr *instr)
 {
     double **of = &q->sum_s[instr->group];
@@ -63,10 +55,11 @@ double quick_sum_s(SimQuick *q, const Instr *instr)
         const double byte_s = q->sums == SIM_SUMS_FUSED ? least_byte_s(q, team) : 0;
         *of = g_new(double, q->n_tensors + 1);
         for (uint32_t t = 0; t < q->n_tensors; t++)
-            (*of)[t] = q->sums == SIM_SUMS_EACH ||
-                               (q->sums == SIM_SUMS_FUSED && !is_fusible(q, t))
-                           ? NAN
-                           : byte_s * quick_bytes(q, t);
+            (*of)[t] =
+                q->sums == SIM_SUMS_EACH || (q->sums == SIM_SUMS_FUSED &&
+                                             !graph_is_parameter_gradient(q->graph, t))
+                    ? NAN
+                    : byte_s * quick_bytes(q, t);
     }
     double *s = &(*of)[instr->tensor];
     if (isnan(*s))

@@ -190,10 +190,9 @@ static void wait_for_sums(Lower *lower, uint32_t i)
     if (instr->kind != INSTR_COMPUTE)
         return;
     const Op *op = graph_get_op(lower->sim->graph, instr->op);
-    const Tensor *made = graph_tensor(lower->sim->graph, op->out[0]);
     const uint32_t run = a->sums[place_of(lower, instr->group, op->layer)];
-    if (made->role == ROLE_GRADIENT && made->of != GRAPH_NONE && run != a->runs.of[i] &&
-        graph_tensor(lower->sim->graph, made->of)->role == ROLE_PARAMETER)
+    if (run != a->runs.of[i] &&
+        graph_is_parameter_gradient(lower->sim->graph, op->out[0]))
         add_row(lower, a->run[run].reduced, a->run[run].n_reduced);
 }
 

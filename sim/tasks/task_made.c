@@ -77,8 +77,6 @@ uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t
 
 bool task_reduces_gradient(const Graph *graph, const Instr *instr)
 {
-    const Tensor *tensor = graph_tensor(graph, instr->tensor);
     return (form_on(instr_axis(instr), instr->from) == FORM_REDUCE || instr->across) &&
-           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
+           graph_is_parameter_gradient(graph, instr->tensor);
 }

@@ -152,10 +152,8 @@ static bool stays_partial(const Builder *b, OpId id)
 /* Whether the tensor is a gradient that a parameter's update reads. */
 static bool is_final(const Graph *graph, TensorId tensor)
 {
-    const Tensor *of = graph_tensor(graph, tensor);
-    return of->role == ROLE_GRADIENT && of->of != GRAPH_NONE &&
-           graph_tensor(graph, of->of)->role == ROLE_PARAMETER &&
-           graph_gradient(graph, of->of) == tensor;
+    return graph_is_parameter_gradient(graph, tensor) &&
+           graph_gradient(graph, graph_tensor(graph, tensor)->of) == tensor;
 }
 
 static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)

@@ -5,11 +5,9 @@
 bool tag_rows_is_summed(const TagBound *b, OpId op, TensorId out)
 {
     const Graph *graph = b->work->graph;
-    const Tensor *tensor = graph_tensor(graph, out);
     return b->work->batch->loop[op] >= 0 && b->work->batch->form[out] == FORM_REDUCE &&
-           tensor->role == ROLE_GRADIENT && tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER &&
-           graph_gradient(graph, tensor->of) == out;
+           graph_is_parameter_gradient(graph, out) &&
+           graph_gradient(graph, graph_tensor(graph, out)->of) == out;
 }
 
 bool *tag_rows_find_waited(const TagBound *b)
