@@ -354,12 +354,14 @@ bool sim_flow_run(const SimFlowCase *flow, uint64_t sample, bool links,
 bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error)
 {
     const bool noisy = sim_noise_separates(sim->options);
-    const SimLowering how = {.overlap = sim->options->overlap != SIM_OVERLAP_OFF,
-                             .first_bucket_bytes = sim->options->first_bucket,
-                             .separate = noisy || sim->options->separate,
-                             .free_transfers =
-                                 sim->options->transfers == SIM_TRANSFERS_FREE,
-                             .ahead = sim->options->prefetch + 1};
+    const bool by_readiness = sim->options->order == SIM_ORDER_READY;
+    const SimLowering how = {
+        .overlap = sim->options->overlap && by_readiness ? SIM_OVERLAP_ON
+                                                         : sim->options->overlap,
+        .first_bucket_bytes = sim->options->first_bucket,
+        .separate = noisy || sim->options->separate,
+        .free_transfers = sim->options->transfers == SIM_TRANSFERS_FREE,
+        .ahead = sim->options->prefetch + 1};
     *flow = (SimFlowCase){.sim = sim, .tasks = sim_tasks_lower(sim, &how)};
     flow->streams = sim_streams_new(flow->tasks, sim->options);
     const bool shares = sim->options->network == SIM_TOPOLOGY && sim->view->n_devices > 1;

@@ -163,7 +163,7 @@ static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
 
 bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
 {
-    const SimLowering how = {.overlap = false};
+    const SimLowering how = {.overlap = SIM_OVERLAP_OFF};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
     const Program *program = sim->plan->program;
     const uint32_t n_last = 2 * tasks->teams->n_lanes + 1;

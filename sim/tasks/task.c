@@ -6,6 +6,12 @@
 #include "data/base/free.h"
 #include "sim/tasks/task_lower.h"
 
+static bool is_backward(const SimCase *sim, const Instr *instr)
+{
+    return instr->kind == INSTR_COMPUTE &&
+           graph_get_op(sim->graph, instr->op)->pass == PASS_BACKWARD;
+}
+
 static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
                         bool pays_latency)
 {
@@ -15,6 +21,8 @@ static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
         return;
     if (task_uses_held(lower, instr))
         task_flush(lower);
+    if (is_backward(lower->sim, instr))
+        lower->overlap = lower->how->overlap == SIM_OVERLAP_ON;
     if (instr->kind == INSTR_COMPUTE)
         task_lower_compute(lower, instr, *task);
     else if (instr->kind == INSTR_TRANSFER)
@@ -22,7 +30,7 @@ static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
     else if (instr->kind == INSTR_COLLECTIVE && !sim_is_priced(instr->collective))
         task_lower_local(lower, instr, task);
     else if (instr->kind == INSTR_COLLECTIVE && !task_hold(lower, instr, task))
-        task_lower_collective(lower, instr, *task, lower->how->overlap || pays_latency);
+        task_lower_collective(lower, instr, *task, lower->overlap || pays_latency);
 }
 
 static void lower_program(Lower *lower)
@@ -117,9 +125,9 @@ static void init_lower(Lower *lower)
 static uint32_t first_backward(const SimCase *sim, const SimTasks *tasks)
 {
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const Instr *instr = &sim->plan->program->instr[tasks->task[i].instr];
-        if (tasks->task[i].kind == TASK_COMPUTE && instr->kind == INSTR_COMPUTE &&
-            graph_get_op(sim->graph, instr->op)->pass == PASS_BACKWARD)
+        const SimTask *task = &tasks->task[i];
+        if (task->kind == TASK_COMPUTE &&
+            is_backward(sim, &sim->plan->program->instr[task->instr]))
             return i;
     }
     return tasks->n_tasks;
@@ -128,7 +136,7 @@ static uint32_t first_backward(const SimCase *sim, const SimTasks *tasks)
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = new_tasks(sim, how);
-    Lower lower = {.sim = sim, .how = how, .tasks = tasks};
+    Lower lower = {.sim = sim, .how = how, .overlap = how->overlap, .tasks = tasks};
     init_lower(&lower);
     lower_program(&lower);
     tasks->n_tasks = lower.task->len;

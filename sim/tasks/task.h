@@ -77,7 +77,7 @@ typedef struct {
 } SimTasks;
 
 typedef struct {
-    bool overlap; /* fuse gradients in buckets when they are ready */
+    uint32_t overlap; /* SIM_OVERLAP_: where gradients are fused in buckets when they are ready */
     /* limit of the first bucket, if it is less than the plan's */
     uint64_t first_bucket_bytes;
     bool separate; /* each device has a lane of its own */

@@ -108,7 +108,7 @@ void task_flush(Lower *lower)
 
 bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
 {
-    if (!lower->how->overlap || lower->sim->plan->bucket_bytes == 0 ||
+    if (!lower->overlap || lower->sim->plan->bucket_bytes == 0 ||
         !sim_bucket_takes(instr->collective) || instr->server ||
         !task_reduces_gradient(lower->sim->graph, instr))
         return false;

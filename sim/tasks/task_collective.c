@@ -183,6 +183,6 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     const Inner inner = {task.instr, task.stage};
     if (made.axis == AXIS_POSITIONS)
         g_array_append_val(lower->inner[instr->group], inner);
-    if (lower->how->overlap)
+    if (lower->overlap)
         task_lower_inner(lower, instr->group);
 }

@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
     const SimCase *sim;
     const SimLowering *how;
+    bool overlap; /* at this place of the program */
     TaskAhead *ahead; /* NULL: nothing waits but for its operands */
     SimTasks *tasks;
     GArray *task, *dep;
