@@ -17,14 +17,6 @@ enum {
     MOST_MACHINES = 10000, /* that one failure takes out */
 };
 
-CLEAR_DEFINE(command_campaign_clear, CommandCampaign, campaign,
-             free_each(campaign->days, campaign->mtbf, campaign->weibull,
-                       campaign->failures, campaign->checkpoint, campaign->save,
-                       campaign->write, campaign->restart, campaign->repair,
-                       campaign->spares, campaign->stragglers, campaign->plot,
-                       campaign->parts),
-             *campaign = (CommandCampaign){0});
-
 /* --- what is asked --- */
 
 bool command_campaign_check(const CommandCampaign *campaign, GError **error)
@@ -33,13 +25,10 @@ bool command_campaign_check(const CommandCampaign *campaign, GError **error)
         const char *option;
         bool given;
     } OF_DAYS[] = {
-        {"--mtbf", campaign->mtbf},         {"--weibull", campaign->weibull},
-        {"--failures", campaign->failures}, {"--checkpoint", campaign->checkpoint},
-        {"--save", campaign->save},         {"--write", campaign->write},
-        {"--restart", campaign->restart},   {"--repair", campaign->repair},
-        {"--spares", campaign->spares},     {"--stragglers", campaign->stragglers},
-        {"--replan", campaign->replan},     {"--runs", campaign->runs},
-        {"--plot", campaign->plot},         {"--parts", campaign->parts}};
+#define X(kind, member, name, ...) {"--" name, campaign->member},
+        CAMPAIGN_OPTIONS(X)
+#undef X
+            {"--plot", campaign->plot}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_DAYS); i++)
         if (OF_DAYS[i].given && !campaign->days)
             return refuse(error, "%s: expected --days as well", OF_DAYS[i].option);
@@ -228,8 +217,7 @@ static bool campaign_read_all(const CommandCampaign *campaign,
         !read_time("--repair", campaign->repair, "24 h", &of->repair_s, error) ||
         !read_spares(campaign->spares, machines, &of->spares, error) ||
         !read_stragglers(campaign->stragglers, of, error) ||
-        !command_check_range("--runs", campaign->runs, 0, CAMPAIGN_MAX_RUNS, error) ||
-        !command_check_range("--replan", campaign->replan, 0, CAMPAIGN_MAX_FEWER, error))
+        !command_campaign_in_range(campaign, error))
         return false;
     of->days_s = days * DAY_S;
     return strcmp(checkpoint, "auto") == 0 ||

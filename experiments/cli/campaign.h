@@ -3,51 +3,37 @@
 #pragma once
 
 #include "experiments/cli/command.h"
-#include "sim/sim.h"
+#include "sim/campaign/campaign.h"
 
 /* The options from the command line; NULL: the default. */
-typedef struct {
-    char *days; /* NULL: no campaign */
-    char *mtbf, *weibull, *failures, *checkpoint, *save, *write, *restart, *repair,
-        *spares, *stragglers, *parts, *plot;
-    int runs, replan;
-    int jobs; /* threads; 0: all cores */
-} CommandCampaign;
-
-void command_campaign_clear(CommandCampaign *campaign);
-
 /* clang-format off */
-#define COMMAND_DAYS_ENTRY(c) \
-    {"days", 0, 0, G_OPTION_ARG_STRING, &(c).days, NULL, NULL}
-#define COMMAND_CAMPAIGN_ENTRIES(c)                                         \
-    {"mtbf", 0, 0, G_OPTION_ARG_STRING, &(c).mtbf, NULL, NULL},             \
-    {"weibull", 0, 0, G_OPTION_ARG_STRING, &(c).weibull, NULL, NULL},       \
-    {"failures", 0, 0, G_OPTION_ARG_FILENAME, &(c).failures, NULL, NULL},   \
-    {"parts", 0, 0, G_OPTION_ARG_STRING, &(c).parts, NULL, NULL},           \
-    {"checkpoint", 0, 0, G_OPTION_ARG_STRING, &(c).checkpoint, NULL, NULL}, \
-    {"save", 0, 0, G_OPTION_ARG_STRING, &(c).save, NULL, NULL},             \
-    {"write", 0, 0, G_OPTION_ARG_STRING, &(c).write, NULL, NULL},           \
-    {"restart", 0, 0, G_OPTION_ARG_STRING, &(c).restart, NULL, NULL},       \
-    {"repair", 0, 0, G_OPTION_ARG_STRING, &(c).repair, NULL, NULL},         \
-    {"spares", 0, 0, G_OPTION_ARG_STRING, &(c).spares, NULL, NULL},         \
-    {"stragglers", 0, 0, G_OPTION_ARG_STRING, &(c).stragglers, NULL, NULL}, \
-    {"replan", 0, 0, G_OPTION_ARG_INT, &(c).replan, NULL, NULL},            \
-    {"runs", 0, 0, G_OPTION_ARG_INT, &(c).runs, NULL, NULL}
-#define COMMAND_CAMPAIGN_PLOT_ENTRY(c) \
-    {"plot", 0, 0, G_OPTION_ARG_FILENAME, &(c).plot, NULL, NULL}
-/* As kinds of COMMAND_OPTIONS. */
-#define COMMAND_MEMBER_CAMPAIGN(member) CommandCampaign member;
-#define COMMAND_CLEAR_CAMPAIGN(member) command_campaign_clear(&own->member);
-#define COMMAND_ENTRY_CAMPAIGN(member) COMMAND_CAMPAIGN_ENTRIES(own.member),
-#define COMMAND_RANGE_CAMPAIGN(member)
-#define COMMAND_MEMBER_DAYS(member) 
-#define COMMAND_CLEAR_DAYS(member) 
-#define COMMAND_ENTRY_DAYS(member) COMMAND_DAYS_ENTRY(own.member),
-#define COMMAND_RANGE_DAYS(member)
-#define COMMAND_MEMBER_CAMPAIGN_PLOT(member) 
-#define COMMAND_CLEAR_CAMPAIGN_PLOT(member) 
-#define COMMAND_ENTRY_CAMPAIGN_PLOT(member) COMMAND_CAMPAIGN_PLOT_ENTRY(own.member),
-#define COMMAND_RANGE_CAMPAIGN_PLOT(member)
+#define CAMPAIGN_OPTIONS(X)                       \
+    X(TEXT, mtbf, "mtbf", 0)                      \
+    X(TEXT, weibull, "weibull", 0)                \
+    X(FILE, failures, "failures", 0)              \
+    X(TEXT, parts, "parts", 0)                    \
+    X(TEXT, checkpoint, "checkpoint", 0)          \
+    X(TEXT, save, "save", 0)                      \
+    X(TEXT, write, "write", 0)                    \
+    X(TEXT, restart, "restart", 0)                \
+    X(TEXT, repair, "repair", 0)                  \
+    X(TEXT, spares, "spares", 0)                  \
+    X(TEXT, stragglers, "stragglers", 0)          \
+    X(COUNT, replan, "replan", 0, 0, CAMPAIGN_MAX_FEWER) \
+    X(COUNT, runs, "runs", 0, 0, CAMPAIGN_MAX_RUNS)
+/* `days` NULL: no campaign; jobs: threads, 0: all cores. */
+#define CAMPAIGN_STRUCT(X) \
+    CAMPAIGN_OPTIONS(X) X(OWNED, days, char *, g_free) X(OWNED, plot, char *, g_free) X(VALUE, jobs, int)
+COMMAND_OPTIONS(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
+COMMAND_RANGES(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
+
+#define CAMPAIGN_ENTRY(kind, ...) COMMAND_PICK(3, COMMAND_KIND_##kind(own.campaign, __VA_ARGS__))
+/* As kinds of COMMAND_OPTIONS, of the member `campaign`. */
+#define COMMAND_KIND_CAMPAIGN(at, member) \
+    COMMAND_PART(CommandCampaign, member, command_campaign_clear, CAMPAIGN_OPTIONS(CAMPAIGN_ENTRY))
+#define COMMAND_KIND_DAYS(at, member) (), (), (COMMAND_ENTRY_OF(at.member.days, STRING, 0, "days", 0)), ()
+#define COMMAND_KIND_CAMPAIGN_PLOT(at, member) \
+    (), (), (COMMAND_ENTRY_OF(at.member.plot, FILENAME, 0, "plot", 0)), ()
 /* clang-format on */
 
 /* Whether no option is given that says nothing without --days. */

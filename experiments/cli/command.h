@@ -116,80 +116,61 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
  * (gboolean), COUNT (int, with its least and most), HIDDEN_TEXT and HIDDEN_FLAG (not in the help);
  * PLANNING, SLOWDOWN and CHANGES, which stand for several options of a CommandPlanning (CHANGED:
  * those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED
- * (with what frees it), which are no options. Help, and what stands for a value, are data:
+ * (with what frees it), which are no options. A kind's row has what declares a member, what clears
+ * it, its entries and the check of its range. Help, and what stands for a value, are data:
  * data/commands/NAME.txt and options.txt (experiments/cli/describe.h). */
 /* clang-format off */
-#define COMMAND_MEMBER(kind, ...)                 COMMAND_MEMBER_##kind(__VA_ARGS__)
-#define COMMAND_MEMBER_TEXT(member, ...)          char *member;
-#define COMMAND_MEMBER_FILE(member, ...)          char *member;
-#define COMMAND_MEMBER_LIST(member, ...)          char **member;
-#define COMMAND_MEMBER_FLAG(member, ...)          gboolean member;
-#define COMMAND_MEMBER_COUNT(member, ...)         int member;
-#define COMMAND_MEMBER_HIDDEN_TEXT(member, ...)   char *member;
-#define COMMAND_MEMBER_HIDDEN_FLAG(member, ...)   gboolean member;
-#define COMMAND_MEMBER_PLANNING(member)           CommandPlanning member;
-#define COMMAND_MEMBER_SLOWDOWN(member)
-#define COMMAND_MEMBER_CHANGES(member)
-#define COMMAND_MEMBER_CHANGED(member)            CommandPlanning member;
-#define COMMAND_MEMBER_VALUE(member, type)        type member;
-#define COMMAND_MEMBER_OWNED(member, type, clear) type member;
-#define COMMAND_CLEAR(kind, ...)                  COMMAND_CLEAR_##kind(__VA_ARGS__)
-#define COMMAND_CLEAR_TEXT(member, ...)           g_clear_pointer(&own->member, g_free);
-#define COMMAND_CLEAR_FILE(member, ...)           g_clear_pointer(&own->member, g_free);
-#define COMMAND_CLEAR_LIST(member, ...)           g_clear_pointer(&own->member, g_strfreev);
-#define COMMAND_CLEAR_FLAG(...)
-#define COMMAND_CLEAR_COUNT(...)
-#define COMMAND_CLEAR_HIDDEN_TEXT(member, ...)    g_clear_pointer(&own->member, g_free);
-#define COMMAND_CLEAR_HIDDEN_FLAG(...)
-#define COMMAND_CLEAR_PLANNING(member)            command_planning_clear(&own->member);
-#define COMMAND_CLEAR_SLOWDOWN(member)
-#define COMMAND_CLEAR_CHANGES(member)
-#define COMMAND_CLEAR_CHANGED(member)             command_planning_clear(&own->member);
-#define COMMAND_CLEAR_VALUE(...)
-#define COMMAND_CLEAR_OWNED(member, type, clear)  g_clear_pointer(&own->member, clear);
-#define COMMAND_ENTRY(kind, ...)                  COMMAND_ENTRY_##kind(__VA_ARGS__)
-#define COMMAND_ENTRY_OF(arg, flags, member, name, letter) \
-    {name, letter, flags, G_OPTION_ARG_##arg, &own.member, NULL, NULL},
-#define COMMAND_ENTRY_TEXT(...)                   COMMAND_ENTRY_OF(STRING, 0, __VA_ARGS__)
-#define COMMAND_ENTRY_FILE(...)                   COMMAND_ENTRY_OF(FILENAME, 0, __VA_ARGS__)
-#define COMMAND_ENTRY_LIST(...)                   COMMAND_ENTRY_OF(STRING_ARRAY, 0, __VA_ARGS__)
-#define COMMAND_ENTRY_FLAG(...)                   COMMAND_ENTRY_OF(NONE, 0, __VA_ARGS__)
-#define COMMAND_ENTRY_COUNT(member, name, letter, least, most) \
-    COMMAND_ENTRY_OF(INT, 0, member, name, letter)
-#define COMMAND_ENTRY_HIDDEN_TEXT(...)            COMMAND_ENTRY_OF(STRING, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
-#define COMMAND_ENTRY_HIDDEN_FLAG(...)            COMMAND_ENTRY_OF(NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
-#define COMMAND_ENTRY_PLANNING(member)            COMMAND_PLANNING_ENTRIES(own.member),
-#define COMMAND_ENTRY_SLOWDOWN(member)            COMMAND_SLOWDOWN_ENTRY(own.member),
-#define COMMAND_ENTRY_CHANGES(member)             COMMAND_CHANGE_ENTRIES(own.member),
-#define COMMAND_ENTRY_CHANGED(member)             COMMAND_CHANGE_ENTRIES(own.member),
-#define COMMAND_ENTRY_VALUE(...)
-#define COMMAND_ENTRY_OWNED(...)
-#define COMMAND_RANGE(kind, ...)                  COMMAND_RANGE_##kind(__VA_ARGS__)
-#define COMMAND_RANGE_TEXT(...)
-#define COMMAND_RANGE_FILE(...)
-#define COMMAND_RANGE_LIST(...)
-#define COMMAND_RANGE_FLAG(...)
-#define COMMAND_RANGE_COUNT(member, name, letter, least, most) \
-    &&command_check_range("--" name, own->member, least, most, error)
-#define COMMAND_RANGE_PLANNING(member)
-#define COMMAND_RANGE_SLOWDOWN(member)
-#define COMMAND_RANGE_CHANGES(member)
-#define COMMAND_RANGE_CHANGED(member)
-#define COMMAND_RANGE_VALUE(...)
-#define COMMAND_RANGE_OWNED(...)
+#define COMMAND_KIND_TEXT(at, member, ...)        COMMAND_POINTER(at, char *, member, g_free, STRING, 0, __VA_ARGS__)
+#define COMMAND_KIND_FILE(at, member, ...)        COMMAND_POINTER(at, char *, member, g_free, FILENAME, 0, __VA_ARGS__)
+#define COMMAND_KIND_LIST(at, member, ...)        COMMAND_POINTER(at, char **, member, g_strfreev, STRING_ARRAY, 0, __VA_ARGS__)
+#define COMMAND_KIND_HIDDEN_TEXT(at, member, ...) COMMAND_POINTER(at, char *, member, g_free, STRING, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)
+#define COMMAND_KIND_FLAG(at, member, ...) \
+    (gboolean member;), (), (COMMAND_ENTRY_OF(at.member, NONE, 0, __VA_ARGS__)), ()
+#define COMMAND_KIND_HIDDEN_FLAG(at, member, ...) \
+    (gboolean member;), (), (COMMAND_ENTRY_OF(at.member, NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)), ()
+#define COMMAND_KIND_COUNT(at, member, name, letter, least, most)                  \
+    (int member;), (), (COMMAND_ENTRY_OF(at.member, INT, 0, name, letter)), \
+    (&&command_check_range("--" name, own->member, least, most, error))
+#define COMMAND_KIND_PLANNING(at, member) \
+    COMMAND_PART(CommandPlanning, member, command_planning_clear, COMMAND_PLANNING_ENTRIES(at.member),)
+#define COMMAND_KIND_SLOWDOWN(at, member)         (), (), (COMMAND_SLOWDOWN_ENTRY(at.member),), ()
+#define COMMAND_KIND_CHANGES(at, member)          (), (), (COMMAND_CHANGE_ENTRIES(at.member),), ()
+#define COMMAND_KIND_CHANGED(at, member) \
+    COMMAND_PART(CommandPlanning, member, command_planning_clear, COMMAND_CHANGE_ENTRIES(at.member),)
+#define COMMAND_KIND_VALUE(at, member, type)      (type member;), (), (), ()
+#define COMMAND_KIND_OWNED(at, member, type, clear) \
+    (type member;), (g_clear_pointer(&own->member, clear);), (), ()
+/* Of several rows: a pointer; a struct with entries of its own. */
+#define COMMAND_POINTER(at, type, member, clear, arg, flags, ...)    \
+    (type member;), (g_clear_pointer(&own->member, clear);), \
+    (COMMAND_ENTRY_OF(at.member, arg, flags, __VA_ARGS__)), ()
+#define COMMAND_PART(Struct, member, clear, ...) \
+    (Struct member;), (clear(&own->member);), (__VA_ARGS__), ()
+#define COMMAND_ENTRY_OF(value, arg, flags, name, letter) \
+    {name, letter, flags, G_OPTION_ARG_##arg, &value, NULL, NULL},
+#define COMMAND_OPEN(...)                         __VA_ARGS__
+#define COMMAND_1(members, clears, entries, range) COMMAND_OPEN members
+#define COMMAND_2(members, clears, entries, range) COMMAND_OPEN clears
+#define COMMAND_3(members, clears, entries, range) COMMAND_OPEN entries
+#define COMMAND_4(members, clears, entries, range) COMMAND_OPEN range
+#define COMMAND_PICK(column, ...)                 COMMAND_##column(__VA_ARGS__)
+#define COMMAND_MEMBER(kind, ...)                 COMMAND_PICK(1, COMMAND_KIND_##kind(own, __VA_ARGS__))
+#define COMMAND_CLEAR(kind, ...)                  COMMAND_PICK(2, COMMAND_KIND_##kind(own, __VA_ARGS__))
+#define COMMAND_ENTRY(kind, ...)                  COMMAND_PICK(3, COMMAND_KIND_##kind(own, __VA_ARGS__))
+#define COMMAND_RANGE(kind, ...)                  COMMAND_PICK(4, COMMAND_KIND_##kind(own, __VA_ARGS__))
 /* clang-format on */
 
 /* The struct, PREFIX_clear and its use by g_auto; and PREFIX_in_range(own, error). */
-#define COMMAND_OPTIONS(Struct, prefix, TABLE) \
-    typedef struct {                           \
-        TABLE(COMMAND_MEMBER)                  \
-    } Struct;                                  \
-    static void prefix##_clear(Struct *own){   \
+#define COMMAND_OPTIONS(Struct, prefix, TABLE)      \
+    typedef struct {                                \
+        TABLE(COMMAND_MEMBER)                       \
+    } Struct;                                       \
+    static inline void prefix##_clear(Struct *own){ \
         TABLE(COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Struct, prefix##_clear)
-#define COMMAND_RANGES(Struct, prefix, TABLE)                        \
-    static bool prefix##_in_range(const Struct *own, GError **error) \
-    {                                                                \
-        return true TABLE(COMMAND_RANGE);                            \
+#define COMMAND_RANGES(Struct, prefix, TABLE)                               \
+    static inline bool prefix##_in_range(const Struct *own, GError **error) \
+    {                                                                       \
+        return true TABLE(COMMAND_RANGE);                                   \
     }
 
 /* A command as it is parsed. Its summary, help of options and examples are data:

@@ -241,16 +241,12 @@ static bool exec_report_store(const ExecReport *report, const char *file,
 #define HANDED_PREFIX "kilter-exec-"
 
 /* clang-format off */
-#define COMMAND_MEMBER_RANK_SLOWDOWN(member)
-#define COMMAND_CLEAR_RANK_SLOWDOWN(member)
-#define COMMAND_ENTRY_RANK_SLOWDOWN(member)                                                      \
-    {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &own.member.how.slowdown, NULL, NULL},
 #define EXEC_OPTIONS(X)                                                                        \
     X(TEXT, backend, "backend", 'b')                                                           \
     X(COUNT, ranks, "ranks", 'n', 0, G_MAXINT)                                                 \
     X(TEXT, dtype, "dtype", 0)                                                                 \
     X(TIMING, timing)                                                                          \
-    X(RANK_SLOWDOWN, source)                                                                   \
+    X(SLOWDOWN, source.how)                                                                    \
     X(FLAG, shrink, "shrink", 0)                                                               \
     X(FLAG, check, "check", 0)                                                                 \
     X(FILE, db, "db", 0)                                                                       \
@@ -302,7 +298,7 @@ static bool exec_check_options(Own *own, GError **error)
     own->dtype = own->dtype ? own->dtype : g_strdup(reference ? "float64" : "float32");
     if (!command_check_choice("--backend", own->backend, backends, error) ||
         !command_check_choice("--dtype", own->dtype, dtypes, error) ||
-        !exec_timing_check(&own->timing, error))
+        !exec_timing_in_range(&own->timing, error))
         return false;
     if (reference && is_single(own))
         return refuse(error, "the reference backend computes in float64 only");

@@ -220,14 +220,6 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
 
 /* --- on the ranks --- */
 
-bool exec_timing_check(const ExecTiming *timing, GError **error)
-{
-    enum { MOST = 1000000 };
-    return command_check_range("--warm-up", timing->warm_up, 0, MOST, error) &&
-           command_check_range("--repeats", timing->repeats, 1, MOST, error) &&
-           command_check_range("--timeout", timing->timeout_s, 1, MOST, error);
-}
-
 void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,
                        const ExecTiming *timing)
 {

@@ -15,24 +15,24 @@ bool exec_is_rank(void);
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  bool quiet, GError **error);
 
-/* How often both commands repeat a measurement, and when they give up. */
-typedef struct {
-    int warm_up, repeats, timeout_s;
-} ExecTiming;
+enum { EXEC_MOST = 1000000 };
 
-/* The options that set this struct, which holds the defaults. */
+/* How often both commands repeat a measurement, and when they give up; the struct holds the
+ * defaults. */
 /* clang-format off */
-#define EXEC_TIMING_ENTRIES(timing)                                        \
-    {"warm-up", 0, 0, G_OPTION_ARG_INT, &(timing).warm_up, NULL, NULL}, \
-    {"repeats", 0, 0, G_OPTION_ARG_INT, &(timing).repeats, NULL, NULL}, \
-    {"timeout", 0, 0, G_OPTION_ARG_INT, &(timing).timeout_s, NULL, NULL}
-#define COMMAND_MEMBER_TIMING(member) ExecTiming member;
-#define COMMAND_CLEAR_TIMING(...)
-#define COMMAND_ENTRY_TIMING(member) EXEC_TIMING_ENTRIES(own.member),
-#define COMMAND_RANGE_TIMING(...)
+#define TIMING_OPTIONS(X)                         \
+    X(COUNT, warm_up, "warm-up", 0, 0, EXEC_MOST)      \
+    X(COUNT, repeats, "repeats", 0, 1, EXEC_MOST)      \
+    X(COUNT, timeout_s, "timeout", 0, 1, EXEC_MOST)
+typedef struct {
+    TIMING_OPTIONS(COMMAND_MEMBER)
+} ExecTiming;
+COMMAND_RANGES(ExecTiming, exec_timing, TIMING_OPTIONS)
+/* As a kind of COMMAND_OPTIONS, of the member `timing`. */
+#define TIMING_ENTRY(kind, ...) COMMAND_PICK(3, COMMAND_KIND_##kind(own.timing, __VA_ARGS__))
+#define COMMAND_KIND_TIMING(at, member) \
+    (ExecTiming member;), (), (TIMING_OPTIONS(TIMING_ENTRY)), (&&exec_timing_in_range(&own->member, error))
 /* clang-format on */
-
-bool exec_timing_check(const ExecTiming *timing, GError **error);
 
 /* The options that both commands pass on to their ranks. */
 void exec_rank_options(GStrvBuilder *list, const CommandOptions *options,

@@ -13,10 +13,9 @@ typedef struct {
 void exec_plan_clear(ExecPlan *source);
 
 /* clang-format off */
-#define COMMAND_MEMBER_PLAN_SOURCE(member) ExecPlan member;
-#define COMMAND_CLEAR_PLAN_SOURCE(member) exec_plan_clear(&own->member);
-#define COMMAND_ENTRY_PLAN_SOURCE(member) COMMAND_PLANNING_ENTRIES(own.member.how), COMMAND_CHANGE_ENTRIES(own.member.how),
-#define COMMAND_RANGE_PLAN_SOURCE(member)
+#define COMMAND_KIND_PLAN_SOURCE(at, member)                \
+    COMMAND_PART(ExecPlan, member, exec_plan_clear,         \
+                 COMMAND_PLANNING_ENTRIES(at.member.how), COMMAND_CHANGE_ENTRIES(at.member.how),)
 /* clang-format on */
 
 /* Fills plan and graph from the command's one argument (a plan file) or two (MODEL CLUSTER). */

@@ -11,9 +11,6 @@
 
 #include <string.h>
 
-CLEAR_DEFINE(command_execution_clear, CommandExecution, to,
-             free_each(to->chakra, to->goal));
-
 bool command_execution_check(const CommandExecution *to, GError **error)
 {
     g_autofree char *first = to->chakra ? g_strconcat(to->chakra, ".0.et", NULL) : NULL;

@@ -5,25 +5,18 @@
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
 
-/* The files to write a plan's execution to; NULL: not written. */
-typedef struct {
-    /* PREFIX: PREFIX.0.et, PREFIX.1.et, ... and the groups in PREFIX.groups.json */
-    char *chakra;
-    char *goal;
-    gboolean messages;
-} CommandExecution;
-
-void command_execution_clear(CommandExecution *to);
-
+/* The files to write a plan's execution to; NULL: not written. PREFIX: PREFIX.0.et, PREFIX.1.et, ...
+ * and the groups in PREFIX.groups.json. */
 /* clang-format off */
-#define COMMAND_EXECUTION_ENTRIES(to)                                  \
-    {"chakra", 0, 0, G_OPTION_ARG_FILENAME, &(to).chakra, NULL, NULL}, \
-    {"messages", 0, 0, G_OPTION_ARG_NONE, &(to).messages, NULL, NULL}, \
-    {"goal", 0, 0, G_OPTION_ARG_FILENAME, &(to).goal, NULL, NULL}
-#define COMMAND_MEMBER_EXECUTION(member) CommandExecution member;
-#define COMMAND_CLEAR_EXECUTION(member) command_execution_clear(&own->member);
-#define COMMAND_ENTRY_EXECUTION(member) COMMAND_EXECUTION_ENTRIES(own.member),
-#define COMMAND_RANGE_EXECUTION(member)
+#define EXECUTION_OPTIONS(X)         \
+    X(FILE, chakra, "chakra", 0)     \
+    X(FLAG, messages, "messages", 0) \
+    X(FILE, goal, "goal", 0)
+COMMAND_OPTIONS(CommandExecution, command_execution, EXECUTION_OPTIONS)
+/* As a kind of COMMAND_OPTIONS, of the member `execution`. */
+#define EXECUTION_ENTRY(kind, ...) COMMAND_PICK(3, COMMAND_KIND_##kind(own.execution, __VA_ARGS__))
+#define COMMAND_KIND_EXECUTION(at, member) \
+    COMMAND_PART(CommandExecution, member, command_execution_clear, EXECUTION_OPTIONS(EXECUTION_ENTRY))
 /* clang-format on */
 
 bool command_execution_check(const CommandExecution *to, GError **error);

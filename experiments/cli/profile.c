@@ -92,7 +92,7 @@ static bool profile_check_options(Own *own, GError **error)
     own->device = own->device ? own->device : g_strdup(own->backend);
     static const char *const backends[] = {"cpu", "cuda", NULL};
     if (!command_check_choice("--backend", own->backend, backends, error) ||
-        !profile_options_in_range(own, error) || !exec_timing_check(&own->timing, error))
+        !profile_options_in_range(own, error))
         return false;
     if (!own->output)
         return refuse(error, "expected --output FILE for the measurements");
