@@ -7,6 +7,16 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 
+uint32_t names_place(const void *first, size_t stride, uint32_t n, const char *name)
+{
+    uint32_t i = 0;
+    while (i < n &&
+           strcmp(*(const char *const *)(const void *)((const char *)first + i * stride),
+                  name) != 0)
+        i++;
+    return i;
+}
+
 const char **names_of(const void *first, size_t stride, uint32_t n)
 {
     g_assert(first && stride >= sizeof(char *));
@@ -127,9 +137,9 @@ bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error)
 {
     g_assert(what && name && known);
-    for (*index = 0; known[*index]; ++*index)
-        if (strcmp(known[*index], name) == 0)
-            return true;
+    *index = TEXT_PLACE(known, g_strv_length((char **)known), name);
+    if (known[*index])
+        return true;
     g_autofree char *expected = names_expected(name, known);
     return refuse(error, "unknown %s '%.60s'; %s", what, name, expected);
 }

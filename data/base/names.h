@@ -17,6 +17,20 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
 #define NAMES_OF(array, member) \
     names_of(&(array)[0].member, sizeof(array)[0], G_N_ELEMENTS(array))
 
+/* The place of a name among the n names of a table, the first at `first` and each further one
+ * `stride` bytes on; n: it has none. Of an array of structs by a member, and of an array of texts. */
+uint32_t names_place(const void *first, size_t stride, uint32_t n, const char *name);
+#define NAME_PLACE(array, n, member, name) \
+    names_place((n) > 0 ? &(array)->member : NULL, sizeof *(array), n, name)
+#define TEXT_PLACE(array, n, name) names_place(array, sizeof *(array), n, name)
+/* The element whose member is the name, or NULL. */
+#define NAME_ROW(array, n, member, name) \
+    names_row(array, sizeof *(array), NAME_PLACE(array, n, member, name), n)
+static inline void *names_row(const void *array, size_t size, uint32_t place, uint32_t n)
+{
+    return place < n ? (char *)array + place * size : NULL;
+}
+
 /* Defines `const char *function(Type of)`, which says the words of an enum of n: from a table, or
  * from the list itself:
  *

@@ -11,6 +11,7 @@
 #include <cyaml/cyaml.h>
 #include <string.h>
 
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/members.h"
 
@@ -18,33 +19,23 @@ enum { SOURCE_MAX = 1000, LAWS_MAX = 100, CONSTANTS_MAX = 100 };
 
 /* --- tables --- */
 
-#define ROW(member, unit_, low_, high_) \
-    {.name = #member,                   \
-     .unit = unit_,                     \
-     .low = low_,                       \
-     .high = high_,                     \
-     .offset = offsetof(LAW, member)},
-#define LAW ProductLaw
-static const KernelConstant PRODUCT[] = {PRODUCT_CONSTANTS(ROW)};
-#undef LAW
-#define LAW LaneLaw
-static const KernelConstant LANE[] = {LANE_CONSTANTS(ROW)};
-#undef LAW
-#define LAW StreamLaw
-static const KernelConstant STREAM[] = {STREAM_CONSTANTS(ROW)};
-#undef LAW
-#define LAW MemoryLaw
-static const KernelConstant MEMORY[] = {MEMORY_CONSTANTS(ROW)};
-#undef LAW
-#define LAW ConvolutionLaw
-static const KernelConstant CONVOLUTION[] = {CONVOLUTION_CONSTANTS(ROW)};
-#undef LAW
-#define LAW AttentionLaw
-static const KernelConstant ATTENTION[] = {ATTENTION_CONSTANTS(ROW)};
-#undef LAW
-#define LAW ExpertLaw
-static const KernelConstant EXPERT[] = {EXPERT_CONSTANTS(ROW)};
-#undef LAW
+/* The laws and their constants. */
+typedef struct {
+    const char *name, *unit;
+    double low, high;
+} KernelConstant;
+typedef struct {
+    const char *name;
+    size_t offset; /* of the law in KernelConstants */
+    uint32_t n;
+    const KernelConstant *constant;
+} KernelLaw;
+
+#define ROW(member, unit, low, high) {#member, unit, low, high},
+#define Y(Struct, constants) \
+    static const KernelConstant constants[] = {constants##_CONSTANTS(ROW)};
+KERNEL_LAW_TABLE(Y)
+#undef Y
 
 #define LAW_ROW(text, member, rows)                                       \
     {                                                                     \
@@ -64,10 +55,10 @@ static const KernelLaw LAWS[] = {LAW_ROW("simt", simt, PRODUCT),
 #undef X
 };
 
-const KernelLaw *kernel_laws(uint32_t *n)
+static double *kernel_constant_at(KernelConstants *constants, const KernelLaw *law,
+                                  uint32_t row)
 {
-    *n = G_N_ELEMENTS(LAWS);
-    return LAWS;
+    return (double *)(void *)((char *)constants + law->offset) + row;
 }
 
 /* --- reading --- */
@@ -129,12 +120,10 @@ static bool constants_read_row(const Yaml *yaml, const char *key,
                                const ConstantText *text, const KernelLaw *law,
                                KernelConstants *constants, GError **error)
 {
-    uint32_t row = 0;
     g_autofree char *name = yaml_key(key, "name");
     g_autofree char *value = yaml_key(key, "value");
     g_autofree char *unit = yaml_key(key, "unit");
-    while (row < law->n && strcmp(law->constant[row].name, text->name) != 0)
-        row++;
+    uint32_t row = NAME_PLACE(law->constant, law->n, name, text->name);
     if (row == law->n || !isnan(*kernel_constant_at(constants, law, row)))
         return yaml_fail(
             yaml, error, name,
@@ -151,10 +140,8 @@ static bool constants_read_row(const Yaml *yaml, const char *key,
 static bool constants_read_law(const Yaml *yaml, const char *key, const LawText *text,
                                KernelConstants *constants, GError **error)
 {
-    uint32_t l = 0;
     g_autofree char *name = yaml_key(key, "law");
-    while (l < G_N_ELEMENTS(LAWS) && strcmp(LAWS[l].name, text->law) != 0)
-        l++;
+    uint32_t l = NAME_PLACE(LAWS, G_N_ELEMENTS(LAWS), name, text->law);
     if (l == G_N_ELEMENTS(LAWS))
         return yaml_fail(yaml, error, name, "unknown law '%s'", text->law);
     for (uint32_t i = 0; i < text->constant_count; i++) {

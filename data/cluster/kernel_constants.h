@@ -90,28 +90,22 @@
     X(passes, "1", 0, 20)          /* over rows in and out, of memory at peak */           \
     X(start, "us", 0, 1000)
 
+/* The structs of laws, and their constants, of which each is a double. */
+#define KERNEL_LAW_TABLE(Y)        \
+    Y(ProductLaw, PRODUCT)         \
+    Y(LaneLaw, LANE)               \
+    Y(StreamLaw, STREAM)           \
+    Y(MemoryLaw, MEMORY)           \
+    Y(ConvolutionLaw, CONVOLUTION) \
+    Y(AttentionLaw, ATTENTION)     \
+    Y(ExpertLaw, EXPERT)
 #define LAW_MEMBER(name, unit, low, high) double name;
-typedef struct {
-    PRODUCT_CONSTANTS(LAW_MEMBER)
-} ProductLaw;
-typedef struct {
-    LANE_CONSTANTS(LAW_MEMBER)
-} LaneLaw;
-typedef struct {
-    STREAM_CONSTANTS(LAW_MEMBER)
-} StreamLaw;
-typedef struct {
-    MEMORY_CONSTANTS(LAW_MEMBER)
-} MemoryLaw;
-typedef struct {
-    CONVOLUTION_CONSTANTS(LAW_MEMBER)
-} ConvolutionLaw;
-typedef struct {
-    ATTENTION_CONSTANTS(LAW_MEMBER)
-} AttentionLaw;
-typedef struct {
-    EXPERT_CONSTANTS(LAW_MEMBER)
-} ExpertLaw;
+#define Y(Struct, constants)              \
+    typedef struct {                      \
+        constants##_CONSTANTS(LAW_MEMBER) \
+    } Struct;
+KERNEL_LAW_TABLE(Y)
+#undef Y
 #undef LAW_MEMBER
 
 /* id, name: the libraries of fused attention and of experts that were fitted. */
@@ -157,26 +151,6 @@ typedef struct {
     AttentionLaw attention[KERNEL_ATTENTIONS];
     ExpertLaw experts[KERNEL_EXPERTS_KINDS];
 } KernelConstants;
-
-/* The laws and their constants as tables, for what lists, fits or changes them. */
-typedef struct {
-    const char *name, *unit;
-    double low, high;
-    size_t offset; /* of the double in the law */
-} KernelConstant;
-typedef struct {
-    const char *name;
-    size_t offset; /* of the law in KernelConstants */
-    uint32_t n;
-    const KernelConstant *constant;
-} KernelLaw;
-const KernelLaw *kernel_laws(uint32_t *n);
-
-static inline double *kernel_constant_at(KernelConstants *constants, const KernelLaw *law,
-                                         uint32_t row)
-{
-    return (double *)((char *)constants + law->offset + law->constant[row].offset);
-}
 
 /* Reads data/kernels.yaml, once in a process unless KILTER_PATH changes. KILTER_ERROR_INPUT with
  * file, line, key and what was expected. */

@@ -6,19 +6,11 @@
 #include "data/base/names.h"
 #include "sim/cost/kernel_law.h"
 
-static const char *const KIND_NAME[KERNELS] = {
-    [KERNEL_PRODUCT] = "matmul",          [KERNEL_BATCHED] = "batched",
-    [KERNEL_GROUPED] = "grouped",         [KERNEL_EXPERTS] = "experts",
-    [KERNEL_ELEMENTWISE] = "elementwise", [KERNEL_NORM] = "layernorm",
-    [KERNEL_SOFTMAX] = "softmax",         [KERNEL_ATTENTION] = "attention",
-    [KERNEL_CONVOLUTION] = "conv"};
 static const char *const LIMIT_NAME[KERNEL_LIMITS] = {[KERNEL_BY_COMPUTE] = "compute",
                                                       [KERNEL_BY_POWER] = "power",
                                                       [KERNEL_BY_MEMORY] = "memory",
                                                       [KERNEL_BY_CACHE] = "L2",
                                                       [KERNEL_BY_START] = "start"};
-
-NAMES_FUNCTION(kernel_kind_name, KernelKind, KERNELS, KIND_NAME[of])
 
 NAMES_FUNCTION(kernel_limit_name, KernelLimit, KERNEL_LIMITS, LIMIT_NAME[of])
 

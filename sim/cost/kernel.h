@@ -118,5 +118,4 @@ typedef struct {
 double kernel_time_s(const KernelDevice *device, const Kernel *kernel);
 KernelReport kernel_report(const KernelDevice *device, const Kernel *kernel);
 
-const char *kernel_kind_name(KernelKind kind);
 const char *kernel_limit_name(KernelLimit limit);

@@ -5,24 +5,24 @@
 /* Constants of products on lanes and of the memory's passes. They start at round numbers that the hardware suggests, not at what was fitted to all
  * devices. */
 static const KernelFree
-    LANES[] = {{"simt", "share", 1.05, 0.05},    {"simt", "tile_half", 9, 0.3},
-               {"simt", "k_start", 16, 0.7},     {"simt", "warps_half", 2, 0.7},
-               {"simt", "tail", 0.8, 0.3},       {"simt", "bandwidth", 0.8, 0.1},
-               {"simt", "cache", 64, 0.3},       {"simt", "cache_keep", 0.5, 0.3},
-               {"simt", "energy_tile", 30, 0.3}, {"simt", "flops_w", 110, 0.15},
-               {"simt", "unaligned", 0.95, 0.1}, {"simt", "batched", 1.05, 0.05},
-               {"lane", "pascal_tile", 16, 0.3}, {"lane", "pascal_row", 30000, 0.3},
-               {"lane", "pascal_odd", 0.8, 0.3}},
-    MEMORY[] = {{"memory", "share_hbm", 0.85, 0.1}, {"memory", "share_gddr", 0.8, 0.1},
-                {"memory", "start", 0.5, 0.5},      {"memory", "cache_gain", 4, 0.5},
-                {"memory", "cache_keep", 0.6, 0.3}, {"memory", "miss_from", 0.1, 0.5},
-                {"memory", "miss_to", 1, 0.3},      {"memory", "row", 250, 0.5},
-                {"memory", "odd_row", 0.9, 0.1}},
-    CONVOLUTION[] = {{"convolution", "implicit", 0.8, 0.2},
-                     {"convolution", "large", 0.8, 0.2},
-                     {"convolution", "traffic", 1, 0.4},
-                     {"convolution", "filter", 4, 0.5},
-                     {"convolution", "choice", 4, 0.5}};
+    LANES[] = {KERNEL_FREE(simt, share, 1.05, 0.05),    KERNEL_FREE(simt, tile_half, 9, 0.3),
+               KERNEL_FREE(simt, k_start, 16, 0.7),     KERNEL_FREE(simt, warps_half, 2, 0.7),
+               KERNEL_FREE(simt, tail, 0.8, 0.3),       KERNEL_FREE(simt, bandwidth, 0.8, 0.1),
+               KERNEL_FREE(simt, cache, 64, 0.3),       KERNEL_FREE(simt, cache_keep, 0.5, 0.3),
+               KERNEL_FREE(simt, energy_tile, 30, 0.3), KERNEL_FREE(simt, flops_w, 110, 0.15),
+               KERNEL_FREE(simt, unaligned, 0.95, 0.1), KERNEL_FREE(simt, batched, 1.05, 0.05),
+               KERNEL_FREE(lane, pascal_tile, 16, 0.3), KERNEL_FREE(lane, pascal_row, 30000, 0.3),
+               KERNEL_FREE(lane, pascal_odd, 0.8, 0.3)},
+    MEMORY[] = {KERNEL_FREE(memory, share_hbm, 0.85, 0.1), KERNEL_FREE(memory, share_gddr, 0.8, 0.1),
+                KERNEL_FREE(memory, start, 0.5, 0.5),      KERNEL_FREE(memory, cache_gain, 4, 0.5),
+                KERNEL_FREE(memory, cache_keep, 0.6, 0.3), KERNEL_FREE(memory, miss_from, 0.1, 0.5),
+                KERNEL_FREE(memory, miss_to, 1, 0.3),      KERNEL_FREE(memory, row, 250, 0.5),
+                KERNEL_FREE(memory, odd_row, 0.9, 0.1)},
+    CONVOLUTION[] = {KERNEL_FREE(convolution, implicit, 0.8, 0.2),
+                     KERNEL_FREE(convolution, large, 0.8, 0.2),
+                     KERNEL_FREE(convolution, traffic, 1, 0.4),
+                     KERNEL_FREE(convolution, filter, 4, 0.5),
+                     KERNEL_FREE(convolution, choice, 4, 0.5)};
 
 static KernelRows *refit_rows(const char *file)
 {

@@ -11,8 +11,11 @@
  * `start`, where its fit starts. */
 typedef struct {
     const char *law, *name;
+    size_t at; /* in KernelConstants */
     double start, sd;
 } KernelFree;
+#define KERNEL_FREE(law, name, start, sd) \
+    {#law, #name, offsetof(KernelConstants, law.name), start, sd}
 
 typedef struct {
     KernelRows *rows;
@@ -45,14 +48,7 @@ static inline void kernel_refit_clear(KernelRefit *refit)
 
 static inline double *kernel_refit_at(KernelConstants *constants, const KernelFree *one)
 {
-    uint32_t n;
-    const KernelLaw *law = kernel_laws(&n);
-    for (uint32_t l = 0; l < n; l++)
-        for (uint32_t c = 0; c < law[l].n && strcmp(law[l].name, one->law) == 0; c++)
-            if (strcmp(law[l].constant[c].name, one->name) == 0)
-                return kernel_constant_at(constants, &law[l], c);
-    fail_msg("no constant %s of %s", one->name, one->law);
-    return NULL;
+    return (double *)(void *)((char *)constants + one->at);
 }
 
 /* All devices of the rows take these constants. */

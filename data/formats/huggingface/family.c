@@ -2,6 +2,7 @@
 #include "data/formats/huggingface/family.h"
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/base/text.h"
 
 #include <math.h>
@@ -136,10 +137,7 @@ static const json_t *row_value(const Rows *rows, const char *key)
 
 bool family_is_fact(const char *name)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(FACTS); i++)
-        if (strcmp(FACTS[i].name, name) == 0)
-            return true;
-    return false;
+    return NAME_ROW(FACTS, G_N_ELEMENTS(FACTS), name, name);
 }
 
 /* --- reading --- */
@@ -177,13 +175,12 @@ static Value fact_value(const Reader *r, const FactRow *row)
 static bool find_fact(void *data, const char *name, Value *value, const char **key)
 {
     const Reader *r = data;
-    for (uint32_t i = 0; i < r->n; i++)
-        if (strcmp(FACTS[i].name, name) == 0) {
-            *value = fact_value(r, &FACTS[i]);
-            *key = r->key[i] ? r->key[i] : *key;
-            return true;
-        }
-    return false;
+    const uint32_t i = NAME_PLACE(FACTS, r->n, name, name);
+    if (i == r->n)
+        return false;
+    *value = fact_value(r, &FACTS[i]);
+    *key = r->key[i] ? r->key[i] : *key;
+    return true;
 }
 
 /* "4096", "\"wide\"": what a key or an expression has. Caller frees. */
@@ -427,23 +424,6 @@ bool family_read(const Families *families, Config *config, const char *name,
     return good;
 }
 
-bool families_check(const Families *families, GError **error)
-{
-    const char *name;
-    json_t *row, *rows = families_rows(families, error);
-    bool good = rows != NULL;
-    json_object_foreach (rows, name, row) {
-        json_auto_t *empty = json_object();
-        Config config = {.file = name, .root = empty, .outer = empty, .error = error};
-        Reader r = {.config = &config, .rows = rows_of(families, NULL, name)};
-        good = !families_has(families, name) || check_rows(&r, families);
-        if (!good)
-            break;
-    }
-    json_decref(rows);
-    return good;
-}
-
 static json_t *json_of(const Value *value, FactKind kind)
 {
     return value->kind == VALUE_TEXT   ? json_string(value->text)
@@ -463,10 +443,7 @@ static char *counts_of(Reader *r, const FactRow *row)
         g_autofree char *name = value.kind == VALUE_TEXT
                                     ? g_strdup(value.text)
                                     : g_strdup_printf("%.10g", value.number);
-        uint32_t i = 0;
-        const uint32_t one = 1;
-        while (i < seen->len && strcmp(seen->pdata[i], name) != 0)
-            i++;
+        const uint32_t one = 1, i = TEXT_PLACE(seen->pdata, seen->len, name);
         if (i < seen->len)
             g_array_index(count, uint32_t, i)++;
         else {

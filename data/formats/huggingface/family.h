@@ -33,8 +33,6 @@ void families_unread(const Families *families, const json_t *object, GHashTable 
 bool families_has(const Families *families, const char *name);
 /* "LlamaForCausalLM" is of the family "llama": the row of a class's name, or NULL. */
 const char *families_of_class(const Families *families, const char *name);
-/* Whether all rows have facts only and end in that of decoder. */
-bool families_check(const Families *families, GError **error);
 
 bool family_is_fact(const char *name);
 
