@@ -1,5 +1,6 @@
 /* Text from JSON by templates. A template is short and is parsed again for every row. */
 #include "experiments/render.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 
 #include <glib.h>
@@ -62,12 +63,8 @@ static bool quantity_of(const char *kind, Quantity *quantity)
         [QUANTITY_POWER] = "power", [QUANTITY_PRICE] = "price",
         [QUANTITY_TOLL] = "toll",   [QUANTITY_FREQUENCY] = "frequency",
     };
-    for (uint32_t q = 0; q < G_N_ELEMENTS(KINDS); q++)
-        if (strcmp(KINDS[q], kind) == 0) {
-            *quantity = (Quantity)q;
-            return true;
-        }
-    return false;
+    *quantity = TEXT_PLACE(KINDS, G_N_ELEMENTS(KINDS), kind);
+    return *quantity < G_N_ELEMENTS(KINDS);
 }
 
 /* A number with fixed digits, with or without a plus. */

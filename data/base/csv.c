@@ -6,6 +6,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/number_gap.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
@@ -185,10 +186,8 @@ bool csv_expect(const Csv *csv, const char *const *required, const char *const *
 const char *csv_text(const Csv *csv, const char *column)
 {
     g_assert(column);
-    for (uint32_t c = 0; c < csv->n_columns; c++)
-        if (strcmp(csv->column[c], column) == 0)
-            return csv->cell[c];
-    return "";
+    const uint32_t c = TEXT_PLACE(csv->column, csv->n_columns, column);
+    return c < csv->n_columns ? csv->cell[c] : "";
 }
 
 bool csv_number(const Csv *csv, const char *column, double low, double high,

@@ -21,10 +21,7 @@ typedef union {
 const Option *options_find(const OptionTable *table, const char *key)
 {
     g_assert(table->n > 0 && key);
-    for (uint32_t i = 0; i < table->n; i++)
-        if (strcmp(table->row[i].key, key) == 0)
-            return &table->row[i];
-    return NULL;
+    return NAME_ROW(table->row, table->n, key, key);
 }
 
 /* --- from text --- */
@@ -39,11 +36,11 @@ static bool read_choice(const Option *option, const char *text, uint32_t *choice
                         GError **error)
 {
     g_auto(GStrv) known = choices(option);
-    for (uint32_t i = 0; known[i]; i++)
-        if (strcmp(known[i], text) == 0) {
-            *choice = i;
-            return true;
-        }
+    const uint32_t i = TEXT_PLACE(known, g_strv_length(known), text);
+    if (known[i]) {
+        *choice = i;
+        return true;
+    }
     g_autofree char *list = g_strjoinv(", ", known);
     g_autofree char *hint = names_hint(text, (const char *const *)known);
     return refuse(error, "expected one of %s, got '%s'%s", list, text, hint);

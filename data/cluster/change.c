@@ -25,10 +25,7 @@ const char *change_name(ChangeKind kind)
 
 static bool has_type(const Cluster *cluster, const char *type)
 {
-    for (uint32_t t = 0; t < cluster->n_types; t++)
-        if (strcmp(cluster->type[t].name, type) == 0)
-            return true;
-    return false;
+    return NAME_ROW(cluster->type, cluster->n_types, name, type);
 }
 
 /* The cluster's type by the data sheet that has this alias; NULL: there is none. Caller frees. */
@@ -169,14 +166,6 @@ static bool scale(Cluster *cluster, const char *text, GError **error)
 }
 
 /* --- only, without --- */
-
-static bool has_machine(const Cluster *cluster, const char *name)
-{
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        if (strcmp(cluster->machine[i].name, name) == 0)
-            return true;
-    return false;
-}
 
 /* Marks the GPUs of machines of that name, or those of the device type, which may be an alias of a
  * data sheet. */
@@ -326,7 +315,7 @@ static bool add(Cluster *cluster, const char *text, GError **error)
     do {
         g_free(machine.name);
         machine.name = g_strdup_printf("%s-%u", name, number++);
-    } while (has_machine(cluster, machine.name));
+    } while (NAME_ROW(cluster->machine, cluster->n_machines, name, machine.name));
     cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
     cluster->machine[cluster->n_machines++] = machine;
     cluster_finish(cluster);

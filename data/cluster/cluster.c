@@ -4,6 +4,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/network_spec.h"
@@ -73,12 +74,10 @@ const char *granularity_name(Granularity granularity)
 
 bool granularity_parse(const char *text, Granularity *granularity)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(GRANULARITY_NAME); i++)
-        if (strcmp(text, GRANULARITY_NAME[i]) == 0) {
-            *granularity = (Granularity)i;
-            return true;
-        }
-    return false;
+    const uint32_t n = G_N_ELEMENTS(GRANULARITY_NAME);
+    const uint32_t i = TEXT_PLACE(GRANULARITY_NAME, n, text);
+    *granularity = i < n ? (Granularity)i : *granularity;
+    return i < n;
 }
 
 /* --- stretching --- */

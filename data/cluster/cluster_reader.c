@@ -1,7 +1,7 @@
 /* Numbers of cluster files, and a list of all that is wrong with one. */
 #include "data/cluster/cluster_reader.h"
 
-#include <string.h>
+#include "data/base/names.h"
 
 bool reader_note(ClusterReader *reader, bool good, GError **failure)
 {
@@ -33,8 +33,5 @@ bool reader_link(const ClusterReader *reader, const char *key, const LinkText *t
 
 uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name)
 {
-    uint32_t i = 0;
-    while (i < n && strcmp(cluster->type[i].name, name) != 0)
-        i++;
-    return i;
+    return NAME_PLACE(cluster->type, n, name, name);
 }

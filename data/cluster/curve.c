@@ -6,6 +6,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/order.h"
 
 /* A tensor above the largest measured one goes on with the mean slope over this factor of sizes. */
@@ -119,9 +120,8 @@ double curve_at(const CollectiveCurve *curve, double bytes)
 
 void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers *peers)
 {
-    for (uint32_t i = 0; i < curves->n_rings; i++)
-        if (strcmp(curves->rings[i].device, device) == 0)
-            return;
+    if (NAME_ROW(curves->rings, curves->n_rings, device, device))
+        return;
     curves->rings = g_renew(CurveRings, curves->rings, curves->n_rings + 1);
     CurveRings *rings = &curves->rings[curves->n_rings++];
     *rings = (CurveRings){.device = g_strdup(device), .gpus = peers->n};
@@ -132,10 +132,9 @@ void curves_add_rings(CollectiveCurves *curves, const char *device, const Peers 
 /* The number of rings among n ranks of a machine; 0: not known. */
 static uint32_t rings_at(const CollectiveCurves *curves, const char *device, uint32_t n)
 {
-    for (uint32_t i = 0; device && i < curves->n_rings; i++)
-        if (strcmp(curves->rings[i].device, device) == 0)
-            return n <= curves->rings[i].gpus ? curves->rings[i].rings[n] : 0;
-    return 0;
+    const CurveRings *rings =
+        device ? NAME_ROW(curves->rings, curves->n_rings, device, device) : NULL;
+    return rings && n <= rings->gpus ? rings->rings[n] : 0;
 }
 
 /* The part of the bandwidth among `gpus` ranks of a machine that the place's ranks have by their

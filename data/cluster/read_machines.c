@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/names.h"
 #include "data/cluster/cluster_reader.h"
 
 /* --- data sheets --- */
@@ -49,9 +50,10 @@ static bool find_link(ClusterReader *reader, const char *key, const char *name,
 static uint32_t links_of(const DeviceSheet *sheet, const char *name)
 {
     static const char *const SEVERAL[] = {"nvlink", "xgmi", "hccs", "ub"};
-    for (uint32_t i = 0; sheet && i < sheet->n_links; i++)
-        if (strcmp(sheet->link[i].name, name) == 0)
-            return sheet->link[i].count;
+    const uint32_t n = sheet ? sheet->n_links : 0;
+    const uint32_t own = sheet ? NAME_PLACE(sheet->link, n, name, name) : 0;
+    if (own < n)
+        return sheet->link[own].count;
     for (size_t i = 0; i < G_N_ELEMENTS(SEVERAL); i++)
         if (g_str_has_prefix(name, SEVERAL[i]))
             return 0;

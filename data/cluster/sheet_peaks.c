@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
@@ -76,21 +77,13 @@ static bool is_any_near(const Cluster *cluster)
 
 /* --- warnings --- */
 
-static bool sheet_has_name(const Sheets *sheets, const char *name)
-{
-    bool named = false;
-    for (uint32_t i = 0; i < sheets->n_devices; i++)
-        named |= strcmp(sheets->device[i].name, name) == 0;
-    return named;
-}
-
 /* The device and format whose peak equals the rate: for a type that has a sheet's name only that
  * sheet's, as among all sheets many a rate equals some peak by chance, and none in fp64, which is
  * not trained in. NULL: none. */
 static const DeviceSheet *peak_of(const Sheets *sheets, const char *type, double rate,
                                   SheetFormat *format)
 {
-    const bool named = sheet_has_name(sheets, type);
+    const bool named = NAME_ROW(sheets->device, sheets->n_devices, name, type);
     for (uint32_t i = 0; i < sheets->n_devices; i++)
         for (uint32_t f = SHEET_FP32; f < SHEET_FORMATS; f++) {
             *format = (SheetFormat)f;

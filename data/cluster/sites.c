@@ -2,9 +2,9 @@
 #include "data/cluster/sites.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/names.h"
 #include "data/cluster/topology.h"
 
 static const LinkCost NOTHING_NARROW = {0, INFINITY};
@@ -21,9 +21,7 @@ typedef struct {
 
 static uint32_t region_of(Regions *regions, const char *name)
 {
-    uint32_t i = 0;
-    while (i < regions->n && strcmp(regions->name[i], name) != 0)
-        i++;
+    uint32_t i = TEXT_PLACE(regions->name, regions->n, name);
     if (i == regions->n && i < SITES_MAX)
         regions->name[regions->n++] = name;
     return i;

@@ -36,10 +36,7 @@ NAMES_FUNCTION(optimizer_name, Optimizer, OPTIMIZERS, UPDATE[of].name)
 
 Optimizer optimizer_from_name(const char *name)
 {
-    Optimizer optimizer = 0;
-    while (optimizer < OPTIMIZERS && strcmp(UPDATE[optimizer].name, name) != 0)
-        optimizer++;
-    return optimizer;
+    return NAME_PLACE(UPDATE, OPTIMIZERS, name, name);
 }
 
 /* Adafactor of parameters with one dim, whose second moment is not factored; Muon of a matrix with

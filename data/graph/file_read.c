@@ -1,5 +1,6 @@
 /* Reading a graph from its file (data/graph/file.h). */
 #include "data/base/json.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/graph/build.h"
 #include "data/graph/check.h"
@@ -59,10 +60,8 @@ static bool read_input(const Reader *r)
     static const char *const known[] = {"input", "dtype", "shape", NULL};
     const char *name = json_string_value(json_object_get(r->at.item, "input")),
                *dtype = json_string_value(json_object_get(r->at.item, "dtype"));
-    DType type = 0;
+    const DType type = dtype ? TEXT_PLACE(GRAPH_DTYPE_NAMES, DTYPES, dtype) : DTYPES;
     Shape shape;
-    while (type < DTYPES && (!dtype || strcmp(GRAPH_DTYPE_NAMES[type], dtype) != 0))
-        type++;
     if (!json_known(&r->at, r->at.item, known) || !check_name(r, "input", name) ||
         !check_new(r, "input", name) || !read_shape(r, &shape))
         return false;

@@ -1,8 +1,7 @@
 /* Reading the op table. */
 #include "data/graph/op.h"
 #include "data/base/assert.h"
-
-#include <string.h>
+#include "data/base/names.h"
 
 #define OP_ROW(id, kernel, name, signature, linear, flops) \
     {name, signature, linear, flops},
@@ -135,8 +134,5 @@ uint32_t op_kind_looked_up(OpKind kind)
 
 OpKind op_kind_from_name(const char *name)
 {
-    OpKind kind = 0;
-    while (kind < OP_KINDS && strcmp(row[kind].name, name) != 0)
-        kind++;
-    return kind;
+    return NAME_PLACE(row, OP_KINDS, name, name);
 }

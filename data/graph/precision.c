@@ -29,13 +29,9 @@ Precision precision_from_name(const char *name)
     } word[] = {{"fp32", PRECISION_SINGLE},   {"float32", PRECISION_SINGLE},
                 {"fp16", PRECISION_MIXED},    {"float16", PRECISION_MIXED},
                 {"bfloat16", PRECISION_BF16}, {"float8", PRECISION_FP8}};
-    Precision precision = 0;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(word); i++)
-        if (strcmp(word[i].word, name) == 0)
-            return word[i].precision;
-    while (precision < PRECISIONS && strcmp(precision_row[precision].name, name) != 0)
-        precision++;
-    return precision;
+    const uint32_t other = NAME_PLACE(word, G_N_ELEMENTS(word), word, name);
+    return other < G_N_ELEMENTS(word) ? word[other].precision
+                                      : NAME_PLACE(precision_row, PRECISIONS, name, name);
 }
 
 DType precision_compute(Precision precision)
@@ -98,9 +94,7 @@ static bool set_format(StateFormats *states, StateKind state, const char *word)
 
 bool state_formats_set(StateFormats *states, const char *key, const char *value)
 {
-    StateKind state = 0;
-    while (state <= STATE_MOMENT && strcmp(STATE_KEYS[state], key) != 0)
-        state++;
+    const StateKind state = TEXT_PLACE(STATE_KEYS, STATE_MOMENT + 1, key);
     if (state < STATE_MOMENT)
         return set_format(states, state, value);
     g_auto(GStrv) word = g_strsplit(value, "/", 0);
@@ -120,13 +114,12 @@ static const char *word_of(DType format, Precision precision)
 
 char *state_formats_get(const StateFormats *states, const char *key, Precision precision)
 {
-    for (StateKind state = 0; state <= STATE_MOMENT; state++)
-        if (strcmp(STATE_KEYS[state], key) == 0) {
-            const char *word = word_of(states->of[state], precision);
-            return state < STATE_MOMENT || states->of[STATE_SECOND] == states->of[state]
-                       ? g_strdup(word)
-                       : g_strconcat(word, "/",
-                                     word_of(states->of[STATE_SECOND], precision), NULL);
-        }
-    return NULL;
+    const StateKind state = TEXT_PLACE(STATE_KEYS, STATE_MOMENT + 1, key);
+    if (state > STATE_MOMENT)
+        return NULL;
+    const char *word = word_of(states->of[state], precision);
+    return state < STATE_MOMENT || states->of[STATE_SECOND] == states->of[state]
+               ? g_strdup(word)
+               : g_strconcat(word, "/", word_of(states->of[STATE_SECOND], precision),
+                             NULL);
 }

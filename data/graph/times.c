@@ -2,6 +2,7 @@
 #include "data/graph/times.h"
 
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/order.h"
 #include "data/graph/build.h"
 
@@ -37,10 +38,7 @@ static void add_curve(OpTimes *times, const char *type, uint32_t n,
 
 const TimeCurve *op_times_of(const OpTimes *times, const char *type)
 {
-    for (uint32_t i = 0; i < times->n; i++)
-        if (strcmp(times->curve[i].type, type) == 0)
-            return &times->curve[i];
-    return NULL;
+    return NAME_ROW(times->curve, times->n, type, type);
 }
 
 static double on_line(const TimePoint *a, const TimePoint *b, double samples)

@@ -37,10 +37,7 @@ char *model_parameters_text(uint32_t index)
 
 static const ModelEntry *find_entry(const char *name)
 {
-    for (uint32_t i = 0; i < MODEL_TABLE_SIZE; i++)
-        if (strcmp(MODEL_TABLE[i].info.name, name) == 0)
-            return &MODEL_TABLE[i];
-    return NULL;
+    return NAME_ROW(MODEL_TABLE, MODEL_TABLE_SIZE, info.name, name);
 }
 
 static void fail_unknown(const char *name, GError **error)

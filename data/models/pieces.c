@@ -1,17 +1,13 @@
 /* Pieces shared by builders. */
 #include "data/base/assert.h"
+#include "data/base/names.h"
 #include "data/models/models.h"
 
 #include "data/base/error.h"
 
-#include <string.h>
-
 double model_param(const ModelParams *params, const char *key)
 {
-    for (uint32_t i = 0; i < params->n; i++)
-        if (strcmp(params->param[i].key, key) == 0)
-            return params->param[i].value;
-    g_assert_not_reached();
+    return params->param[NAME_PLACE(params->param, params->n, key, key)].value;
 }
 
 uint32_t model_size(const ModelParams *params, const char *key)

@@ -1,5 +1,6 @@
 /* Small models of the same structure: a spec's sizes, each by its row of MODEL_SMALL_TABLE. */
 #include "data/base/assert.h"
+#include "data/base/names.h"
 #include "data/models/models.h"
 
 #include <string.h>
@@ -22,10 +23,7 @@ typedef struct {
 
 static const ModelSmall *row_of(const char *key)
 {
-    for (uint32_t i = 0; i < MODEL_SMALL_TABLE_SIZE; i++)
-        if (strcmp(MODEL_SMALL_TABLE[i].key, key) == 0)
-            return &MODEL_SMALL_TABLE[i];
-    return NULL;
+    return NAME_ROW(MODEL_SMALL_TABLE, MODEL_SMALL_TABLE_SIZE, key, key);
 }
 
 static uint64_t value_of(char **pairs, const char *key)

@@ -311,8 +311,5 @@ ModelParams model_params_new(const ModelEntry *entry)
 
 ModelParam *model_params_find(ModelParams *params, const char *key)
 {
-    for (uint32_t i = 0; i < params->n; i++)
-        if (strcmp(params->param[i].key, key) == 0)
-            return &params->param[i];
-    return NULL;
+    return NAME_ROW(params->param, params->n, key, key);
 }

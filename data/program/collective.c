@@ -2,8 +2,6 @@
 #include "data/base/names.h"
 #include "data/program/program.h"
 
-#include <string.h>
-
 #define COLLECTIVE_NAME(id, name) [COLLECTIVE_##id] = name,
 static const char *const NAME[COLLECTIVES] = {COLLECTIVE_TABLE(COLLECTIVE_NAME)};
 
@@ -11,10 +9,7 @@ NAMES_FUNCTION(collective_name, Collective, COLLECTIVES, NAME[of])
 
 Collective collective_from_name(const char *name)
 {
-    Collective kind = 0;
-    while (kind < COLLECTIVES && strcmp(NAME[kind], name) != 0)
-        kind++;
-    return kind;
+    return TEXT_PLACE(NAME, COLLECTIVES, name);
 }
 
 bool collective_converts(Collective kind, Form from, Form to)

@@ -1,6 +1,7 @@
 /* Classes of ops that the backward computes again, as rows over the kinds and names of ops. */
 #include <string.h>
 
+#include "data/base/names.h"
 #include "data/strategy/strategy.h"
 
 /* Patterns as of a shell, alternatives separated by spaces; `beside`: a pattern of another op of
@@ -97,10 +98,11 @@ bool *recompute_kept(const Graph *graph, const RecomputeWay *way, const Recomput
             const uint32_t layer = by != GRAPH_NONE ? graph_get_op(graph, by)->layer : 0;
             const bool made = way && by != GRAPH_NONE;
             kept[op->in[k]] |=
-                !made || (mode[layer] != RECOMPUTE_FULL &&
-                          (op->layer != layer ||
-                           (way[by] != RECOMPUTE_DROPS &&
-                            (way[by] != RECOMPUTE_MODULE || way[id] != RECOMPUTE_MODULE))));
+                !made ||
+                (mode[layer] != RECOMPUTE_FULL &&
+                 (op->layer != layer ||
+                  (way[by] != RECOMPUTE_DROPS &&
+                   (way[by] != RECOMPUTE_MODULE || way[id] != RECOMPUTE_MODULE))));
         }
     }
     return kept;
@@ -114,10 +116,10 @@ Recompute recompute_read(const char *words)
     g_auto(GStrv) word = g_strsplit(words, "+", -1);
     const bool alone = g_strv_length(word) == 1;
     for (uint32_t w = 0; word[w]; w++) {
-        uint32_t bit = alone && strcmp(word[w], "full") == 0 ? RECOMPUTE_FULL : 0;
-        for (uint32_t c = 0; c < G_N_ELEMENTS(CLASS); c++)
-            if (strcmp(CLASS[c].name, word[w]) == 0)
-                bit = CLASS[c].bit;
+        const uint32_t c = NAME_PLACE(CLASS, G_N_ELEMENTS(CLASS), name, word[w]);
+        const uint32_t bit = c < G_N_ELEMENTS(CLASS)                 ? CLASS[c].bit
+                             : alone && strcmp(word[w], "full") == 0 ? RECOMPUTE_FULL
+                                                                     : 0;
         if (bit == 0 && !(alone && strcmp(word[w], "none") == 0))
             return RECOMPUTE_UNKNOWN;
         mode |= bit;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/names.h"
+
 const char *const JOBS_ORDER_NAMES[] = {
     [JOBS_PACKED] = "packed", [JOBS_SPREAD] = "spread", [JOBS_ORDERS] = NULL};
 
@@ -46,10 +48,7 @@ static bool take(Places *places, uint32_t machine, const Device *device, uint32_
 
 static uint32_t machine_of_name(const Cluster *cluster, const char *name)
 {
-    uint32_t m = 0;
-    while (m < cluster->n_machines && strcmp(cluster->machine[m].name, name) != 0)
-        m++;
-    return m;
+    return NAME_PLACE(cluster->machine, cluster->n_machines, name, name);
 }
 
 /* Finds a place for one machine of a plan. */

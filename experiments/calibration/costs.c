@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/names.h"
+
 #define COST_ROW(id, name, unit, width, absent) [COST_##id] = {name, unit, width, absent},
 static const CostInfo INFO[COSTS] = {COST_TABLE(COST_ROW)};
 
@@ -221,10 +223,9 @@ static void apply_network(const Cluster *from, const double *log, Cluster *to)
 /* The type whose costs inside machines the curve has: its own, or the first. */
 static uint32_t curve_type(const Cluster *cluster, const CollectiveCurve *curve)
 {
-    for (uint32_t t = 0; curve->device && t < cluster->n_types; t++)
-        if (strcmp(cluster->type[t].name, curve->device) == 0)
-            return t;
-    return 0;
+    const uint32_t n = curve->device ? cluster->n_types : 0;
+    const uint32_t t = NAME_PLACE(cluster->type, n, name, curve->device);
+    return t < n ? t : 0;
 }
 
 static void apply_curve(const CollectiveCurve *from, const double *log,

@@ -13,10 +13,7 @@ const char *prediction_types(const ClusterView *view)
     g_autoptr(GPtrArray) names = g_ptr_array_new();
     for (uint32_t j = 0; j < view->n_devices; j++) {
         const char *name = view->device[j].type_name;
-        bool known = false;
-        for (uint32_t i = 0; i < names->len && !known; i++)
-            known = strcmp(names->pdata[i], name) == 0;
-        if (!known)
+        if (TEXT_PLACE(names->pdata, names->len, name) == names->len)
             g_ptr_array_add(names, (gpointer)name);
     }
     g_ptr_array_sort(names, names_compare);

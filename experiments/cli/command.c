@@ -1,6 +1,7 @@
 /* Options and errors that commands share. */
 #include "experiments/cli/command.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "experiments/cli/help.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
@@ -160,10 +161,7 @@ static CommandSyntax command_row(const char *name)
 #define COMMAND_ROW(name, group, help, ...) {#name, __VA_ARGS__, NULL, NULL},
     static const CommandSyntax rows[] = {COMMAND_TABLE(COMMAND_ROW)};
     g_autofree char *word = g_strdelimit(g_strdup(name), "-", '_');
-    guint i = 0;
-    while (strcmp(rows[i].name, word) != 0)
-        i++;
-    CommandSyntax row = rows[i];
+    CommandSyntax row = rows[NAME_PLACE(rows, G_N_ELEMENTS(rows), name, word)];
     row.name = name;
     return row;
 }
@@ -396,10 +394,11 @@ bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_h
     for (uint32_t i = 0; options->set && options->set[i]; i++)
         if (g_str_has_prefix(options->set[i], "work="))
             return !effort || refuse(error, "expected --effort or --set work, not both");
-    for (uint32_t i = 0; i < G_N_ELEMENTS(efforts); i++)
-        if (strcmp(word, efforts[i].word) == 0)
-            return planner_options_set(&options->planner, "work", efforts[i].work, error);
-    return refuse(error, "--effort: expected quick, normal or long, got '%s'", word);
+    const uint32_t i = NAME_PLACE(efforts, G_N_ELEMENTS(efforts), word, word);
+    return i < G_N_ELEMENTS(efforts)
+               ? planner_options_set(&options->planner, "work", efforts[i].work, error)
+               : refuse(error, "--effort: expected quick, normal or long, got '%s'",
+                        word);
 }
 
 bool command_setting(const CommandPlanning *how, const char *cluster,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/base/json.h"
+#include "data/base/names.h"
 #include "data/base/output.h"
 #include "data/base/version.h"
 #include "data/plan/fidelity.h"
@@ -37,10 +38,7 @@ static const Values VALUES[] = {{"planner", "p", NULL, "planners"},
 
 static const Values *completion_values_of(const char *option)
 {
-    for (guint i = 0; i < G_N_ELEMENTS(VALUES); i++)
-        if (strcmp(VALUES[i].option, option) == 0)
-            return &VALUES[i];
-    return NULL;
+    return NAME_ROW(VALUES, G_N_ELEMENTS(VALUES), option, option);
 }
 
 /* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files. */

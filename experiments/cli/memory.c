@@ -1,5 +1,6 @@
 /* kilter memory. */
 #include "data/base/json.h"
+#include "data/base/names.h"
 #include "data/base/output.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "data/models/model.h"
@@ -38,10 +39,8 @@ typedef struct {
 static char *most_parameter_of(const char *model, const char *key)
 {
     g_autoptr(Spec) spec = spec_read_pairs(model_spec_list(model));
-    for (uint32_t i = 0; i < spec->n; i++)
-        if (strcmp(spec->key[i], key) == 0)
-            return g_strdup(spec->value[i]);
-    return NULL;
+    const uint32_t i = TEXT_PLACE(spec->key, spec->n, key);
+    return i < spec->n ? g_strdup(spec->value[i]) : NULL;
 }
 
 /* The model with another value of a parameter that it has. Caller frees. */

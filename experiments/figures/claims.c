@@ -8,6 +8,7 @@
 #include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "data/store/store.h"
@@ -146,10 +147,8 @@ void claims_add_column(Claims *claims, const char *column, const Claims *judged)
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
                                  const char *name)
 {
-    for (uint32_t k = 0; k < claims->n_columns; k++)
-        if (strcmp(claims->column[k], name) == 0)
-            return &claim->column[k];
-    return NULL;
+    const uint32_t k = TEXT_PLACE(claims->column, claims->n_columns, name);
+    return k < claims->n_columns ? &claim->column[k] : NULL;
 }
 
 const char *claims_verdict(const Claim *claim)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/store/store.h"
 
@@ -144,10 +145,8 @@ const char *report_title(const char *paper)
                  {"hidup", "HiDup (SoCC'22)"},
                  {"amp", "AMP (NeurIPS'22)"},
                  {"tag", "TAG (TPDS'23)"}};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(PAPER); i++)
-        if (strcmp(PAPER[i].name, paper) == 0)
-            return PAPER[i].title;
-    return paper;
+    const uint32_t i = NAME_PLACE(PAPER, G_N_ELEMENTS(PAPER), name, paper);
+    return i < G_N_ELEMENTS(PAPER) ? PAPER[i].title : paper;
 }
 
 /* A name escaped for quotes in SQL, since a store may come from a stranger. Caller frees. */

@@ -7,6 +7,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 
 static const char *const PLAIN[GRID_PLAIN] = {"model",       "cluster",  "planner",
                                               "granularity", "fidelity", "seed"};
@@ -245,7 +246,6 @@ static bool replace(ExperimentFile *file, uint32_t column, uint32_t index, GErro
 static bool choose_column(ExperimentFile *file, const char *name, GError **error)
 {
     const ExperimentText *text = file->text;
-    uint32_t at = 0;
     for (uint32_t k = 0; k < G_N_ELEMENTS(REPLACED); k++)
         list_as_it_is(&text->axis[REPLACED[k]], &file->plain[REPLACED[k]]);
     for (uint32_t i = 0; i < text->n_columns; i++)
@@ -258,8 +258,7 @@ static bool choose_column(ExperimentFile *file, const char *name, GError **error
         }
     if (!name)
         return true;
-    while (at < text->n_columns && strcmp(text->columns[at].name, name) != 0)
-        at++;
+    const uint32_t at = NAME_PLACE(text->columns, text->n_columns, name, name);
     if (at == text->n_columns)
         return yaml_fail(file->yaml, error, "columns", "there is no column '%s'", name);
     file->column = &text->columns[at];

@@ -24,10 +24,7 @@ FREE_DEFINE(frame_free, Frame, frame, g_ptr_array_unref(frame->column),
 
 uint32_t frame_column(const Frame *frame, const char *name)
 {
-    uint32_t i = 0;
-    while (i < frame->column->len && strcmp(frame->column->pdata[i], name) != 0)
-        i++;
-    return i;
+    return TEXT_PLACE(frame->column->pdata, frame->column->len, name);
 }
 
 /* The place of a column, or false with KILTER_ERROR_INPUT that lists the columns. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 
 /* --- reading --- */
@@ -29,13 +30,10 @@ static bool find_link(const Topology *topology, SimFault *fault, GError **error)
 static bool find_name(const SimCase *sim, const Topology *topology, SimFault *fault,
                       GError **error)
 {
-    for (uint32_t j = 0; j < sim->view->n_devices; j++)
-        if (fault->factor == 0 && strcmp(sim->view->device[j].name, fault->name) == 0) {
-            fault->device = true;
-            fault->index = j;
-            return true;
-        }
-    return find_link(topology, fault, error);
+    const uint32_t n = sim->view->n_devices;
+    fault->index = NAME_PLACE(sim->view->device, n, name, fault->name);
+    fault->device = fault->factor == 0 && fault->index < n;
+    return fault->device || find_link(topology, fault, error);
 }
 
 /* Reads "NAME@TIME", or "NAME*FACTOR@TIME" with a factor that divides the bandwidth. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/units.h"
 #include "sim/event/random.h"
 
@@ -38,12 +39,9 @@ static bool find_device(const ClusterView *view, const char *name, uint32_t *dev
     *device = strcmp(name, "any") == 0 ? ANY_DEVICE : EVERY_DEVICE;
     if (*device == ANY_DEVICE || strcmp(name, "every") == 0)
         return true;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        if (strcmp(view->device[j].name, name) == 0) {
-            *device = j;
-            return true;
-        }
-    return refuse(error, "no device '%s', expected any, every or one such as %s", name,
+    *device = NAME_PLACE(view->device, view->n_devices, name, name);
+    return *device < view->n_devices ||
+           refuse(error, "no device '%s', expected any, every or one such as %s", name,
                   view->device[0].name);
 }
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/names.h"
+
 /* Facts about the question without which a technique brings nothing. */
 enum { NO_NEED = 0, ATTENTION = 1, HOSTS = 2, SCORES = 4, FUSED = 8 };
 
@@ -115,10 +117,7 @@ const char *technique_next(const Planner *planner, TechniqueNeeds has,
 
 TechniqueWhen technique_when(const char *set)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++)
-        if (strcmp(SET[i].set, set) == 0)
-            return SET[i].when;
-    g_assert_not_reached();
+    return SET[NAME_PLACE(SET, G_N_ELEMENTS(SET), set, set)].when;
 }
 
 void technique_apply(const char *set, PlannerOptions *options)

@@ -24,19 +24,17 @@ static const char *const GIVEN_WORDS[] = {RATIOS_WORDS(X) NULL};
 
 RatiosChoice given_choice(const char *text)
 {
-    uint32_t choice = 0;
-    while (GIVEN_WORDS[choice] && strcmp(GIVEN_WORDS[choice], text) != 0)
-        choice++;
-    return (RatiosChoice)choice;
+    return TEXT_PLACE(GIVEN_WORDS, G_N_ELEMENTS(GIVEN_WORDS) - 1, text);
 }
 
 static bool given_expects(const char *text, GError **error)
 {
     g_autofree char *hint = names_hint(text, GIVEN_WORDS);
-    return refuse(error,
-                  "expected own, even, proportional, best, numbers with at least one above "
-                  "0, or NAME=NUMBER for each, got '%s'%s",
-                  text, hint);
+    return refuse(
+        error,
+        "expected own, even, proportional, best, numbers with at least one above "
+        "0, or NAME=NUMBER for each, got '%s'%s",
+        text, hint);
 }
 
 static bool given_is_item(const char *item, bool named, double *sum, GError **error)

@@ -3,11 +3,11 @@
 #include "data/formats/machines/machine_file.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 
 FREE_DEFINE(machine_file_free, MachineFile, machine,
             free_column(machine->gpu, machine->n_gpus, bus),
@@ -240,9 +240,7 @@ static void add_types(const MachineFile *machine, const Sheets *sheets,
     g_autofree MachinePart *part = g_new(MachinePart, machine->n_gpus);
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
         const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
-        uint32_t t = 0;
-        while (t < cluster->n_types && strcmp(cluster->type[t].name, sheet->name) != 0)
-            t++;
+        const uint32_t t = NAME_PLACE(cluster->type, cluster->n_types, name, sheet->name);
         if (t == cluster->n_types) {
             cluster->type = g_renew(DeviceType, cluster->type, t + 1);
             cluster->type[cluster->n_types++] = device_sheet_type(sheet);

@@ -7,6 +7,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/names.h"
 #include "data/base/text.h"
 #include "data/formats/machines/machine_file.h"
 
@@ -72,9 +73,7 @@ static int32_t links_of(const char *code)
 
 static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
 {
-    uint32_t row = 0;
-    while (row < matrix->n && strcmp(matrix->name[row], word[0]) != 0)
-        row++;
+    uint32_t row = TEXT_PLACE(matrix->name, matrix->n, word[0]);
     if (row == matrix->n)
         return true; /* the line is a legend, or the table has ended */
     for (uint32_t i = 0; i < matrix->n && i + 1 < n; i++) {
