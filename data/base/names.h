@@ -18,7 +18,7 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
     names_of(&(array)[0].member, sizeof(array)[0], G_N_ELEMENTS(array))
 
 /* The place of a name among the n names of a table, the first at `first` and each further one
- * `stride` bytes on; n: it has none. Of an array of structs by a member, and of an array of texts. */
+ * `stride` bytes on; n: it has none. Of an array of structs by a member, and of texts. */
 uint32_t names_place(const void *first, size_t stride, uint32_t n, const char *name);
 #define NAME_PLACE(array, n, member, name) \
     names_place((n) > 0 ? &(array)->member : NULL, sizeof *(array), n, name)

@@ -23,7 +23,8 @@
     X(COUNT, runs, "runs", 0, 0, CAMPAIGN_MAX_RUNS)
 /* `days` NULL: no campaign; jobs: threads, 0: all cores. */
 #define CAMPAIGN_STRUCT(X) \
-    CAMPAIGN_OPTIONS(X) X(OWNED, days, char *, g_free) X(OWNED, plot, char *, g_free) X(VALUE, jobs, int)
+    CAMPAIGN_OPTIONS(X)                                             \
+    X(OWNED, days, char *, g_free) X(OWNED, plot, char *, g_free) X(VALUE, jobs, int)
 COMMAND_OPTIONS(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
 COMMAND_RANGES(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
 

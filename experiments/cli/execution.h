@@ -5,8 +5,8 @@
 #include "experiments/cli/command.h"
 #include "sim/sim.h"
 
-/* The files to write a plan's execution to; NULL: not written. PREFIX: PREFIX.0.et, PREFIX.1.et, ...
- * and the groups in PREFIX.groups.json. */
+/* The files to write a plan's execution to; NULL: not written. PREFIX: PREFIX.0.et, PREFIX.1.et,
+ * ... and the groups in PREFIX.groups.json. */
 /* clang-format off */
 #define EXECUTION_OPTIONS(X)         \
     X(FILE, chakra, "chakra", 0)     \
