@@ -2,7 +2,7 @@
 // Nothing here is needed to read the page.
 const all = (what, where = document) => [...where.querySelectorAll(what)];
 // Sort by a column's button: numbers by data-v, other text by name.
-for (const head of all('table.sort thead th')) {
+for (const head of all('table.sort thead th:not(.wideonly)')) {
   const button = document.createElement('button');
   button.type = 'button';
   button.textContent = head.textContent;
@@ -62,7 +62,9 @@ for (const pre of all('pre[data-copy]')) {
   button.type = 'button';
   button.className = 'copy';
   button.textContent = 'Copy';
-  button.addEventListener('click', () => navigator.clipboard?.writeText(pre.textContent).then(() => { button.textContent = 'Copied'; }));
+  // Where a browser does not let a page copy, the text is selected for the reader to copy.
+  const select = () => { getSelection().selectAllChildren(pre); button.textContent = 'Selected'; };
+  button.addEventListener('click', () => navigator.clipboard ? navigator.clipboard.writeText(pre.textContent).then(() => { button.textContent = 'Copied'; }, select) : select());
   pre.before(button);
 }
 // A link to something folded opens it; so does printing.

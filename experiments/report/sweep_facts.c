@@ -83,11 +83,9 @@ static char *short_of(const char *text)
     g_auto(GStrv) part = g_strsplit(base, ".yaml", 2);
     g_autofree char *name = g_strjoinv("", part);
     g_autofree char *valid = g_utf8_make_valid(name, -1);
-    return g_utf8_strlen(valid, -1) <= LONGEST_NAME
-               ? g_steal_pointer(&valid)
-               : g_strdup_printf(
-                     "%.*s\u2026",
-                     (int)(g_utf8_offset_to_pointer(valid, LONGEST_NAME) - valid), valid);
+    g_autofree char *start =
+        g_utf8_substring(valid, 0, MIN(LONGEST_NAME, g_utf8_strlen(valid, -1)));
+    return g_strconcat(start, strlen(start) < strlen(valid) ? "\u2026" : NULL, NULL);
 }
 
 /* Labels of the values: the text up to a colon where no other value begins with it. */
@@ -563,13 +561,14 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
     const double time_s = s->time_s[i];
     g_autofree char *setting = setting_name(s, i, 0);
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner", planner_of(s, i),
-        "setting", setting, "status", cell(s, i, s->status), "hash",
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner",
+        planner_of(s, i), "setting", setting, "status", cell(s, i, s->status), "hash",
         json_sprintf("%.16s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
         json_number(time_s), "times", json_number(s->regret[i]), "share",
         json_number(number_of(s, i, "communication_s") / time_s), "bytes",
         json_number(isnan(time_s) ? NAN : number_of(s, i, "peak_memory_bytes")),
-        "tokens_per_s", json_number(number_of(s, i, "tokens_per_s")), "mfu",
+        "tokens_per_s", json_number(number_of(s, i, "tokens_per_s")), "samples_per_s",
+        json_number(number_of(s, i, "samples_per_s")), "mfu",
         json_number(number_of(s, i, "mfu")));
 }
 

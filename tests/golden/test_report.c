@@ -221,17 +221,21 @@ static void test_sweep_of_clusters(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "mine.yaml",
-                  "name: mine\ngrid:\n  model: [\"vit:layers=2\"]\n  model.batch: [8, 16]\n"
-                  "  cluster: [hap-8, hap-16]\n  cluster.scale.network: [1, 2]\n"
-                  "  planner: [hap, amp, dp-ev]\n");
+    sandbox_write(
+        box, "mine.yaml",
+        "name: mine\ngrid:\n  model: [\"vit:layers=2\"]\n  model.batch: [8, 16]\n"
+        "  cluster: [hap-8, hap-16]\n  cluster.scale.network: [1, 2]\n"
+        "  planner: [hap, amp, dp-ev]\n");
     run(box, "sweep mine.yaml -q --db r.db");
     run(box, "report r.db -o r.html");
     g_autofree char *text = sandbox_read(box, "r.html");
-    assert_non_null(strstr(text, "24 configurations of planner (3), cluster (2), network (2), "
-                                 "batch (2)."));
+    assert_non_null(strstr(text,
+                           "24 configurations of planner (3), cluster (2), network (2), "
+                           "batch (2)."));
     assert_non_null(strstr(text, " of 8 settings"));
     assert_null(strstr(text, "scale network"));
+    assert_non_null(strstr(text, "&nbsp;samples/s</td>"));
+    assert_null(strstr(text, "tokens/s"));
     check_regret(box);
     check_widths(box, text);
 }
@@ -295,9 +299,10 @@ static void check_interleaved(const Sandbox *box)
         blocks += json_integer_value(json_object_get(stage, "blocks"));
     assert_int_equal(blocks, 8);
     /* all pieces are named, not the first and the last layer of all */
-    assert_string_equal(json_string_value(json_object_get(
-                            json_array_get(json_object_get(root, "pipeline"), 0), "range")),
-                        "embedding to layers.1, layers.4 to layers.5");
+    assert_string_equal(
+        json_string_value(json_object_get(
+            json_array_get(json_object_get(root, "pipeline"), 0), "range")),
+        "embedding to layers.1, layers.4 to layers.5");
     json_decref(root);
 }
 
@@ -384,10 +389,15 @@ static void test_style_sheet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_papers),  cmocka_unit_test(test_bars),
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_sweep), cmocka_unit_test(test_sweep_of_clusters),
-        cmocka_unit_test(test_without), cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_days),    cmocka_unit_test(test_style_sheet),
+        cmocka_unit_test(test_papers),
+        cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_sweep_of_clusters),
+        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_days),
+        cmocka_unit_test(test_style_sheet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

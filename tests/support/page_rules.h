@@ -149,6 +149,15 @@ static const char FAULTS_SCRIPT[] =
     "seen)if(n!==t&&Math.min(r.right,q.right)-Math.max(r.left,q.left)>1&&Math.min(r."
     "bottom,q.bottom)-Math.max(r.top,q.top)>2)"
     "bad.push('overlap: '+s+' / '+u);seen.push([s,r,t]);}}"
+    "const size=e=>e.getBoundingClientRect().height;"
+    "document.querySelectorAll('button,input,select,summary,nav "
+    "a').forEach(e=>{if(size(e)>0&&size(e)<24)bad.push('hard to hit: "
+    "'+e.textContent);});"
+    "document.querySelectorAll('th button').forEach(b=>{for(const order of "
+    "['ascending','descending']){b.click();if(!b.textContent||b.closest('th')."
+    "getAttribute('aria-sort')!==order)bad.push('does not sort: '+b.textContent);}});"
+    "document.querySelectorAll('th.wideonly button').forEach(b=>bad.push('nothing to "
+    "sort: '+b.textContent));"
     "parent.document.title='faults '+bad.length+' '+[...new Set(bad)].slice(0,8).join(' "
     "| ')})</script></body>";
 
