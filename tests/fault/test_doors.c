@@ -210,7 +210,7 @@ static void test_start_files(void **state)
     for (guint i = 0; i < G_N_ELEMENTS(drawing); i++) {
         g_auto(GStrv) part = g_strsplit(drawing[i].line, "%s", 2);
         g_autofree char *line = g_strconcat(part[0], "out", part[1], NULL);
-        g_auto(Ran) ran = program_finish(program_start(box, line, home));
+        g_auto(Ran) ran = program_run_in(box, line, home);
         assert_int_equal(ran.status, 0);
         assert_nothing_ran(box, line);
     }

@@ -27,7 +27,7 @@ static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
     g_autofree char *mine = g_strdup_printf("%s-%d", count, (int)getpid()), *text = NULL;
     g_setenv("KILTER_FAIL", fault, TRUE);
     g_setenv("KILTER_FAIL_COUNT", mine, TRUE);
-    Ran ran = program_finish(program_start(box, line, preload));
+    Ran ran = program_run_in(box, line, preload);
     g_unsetenv("KILTER_FAIL");
     g_unsetenv("KILTER_FAIL_COUNT");
     if (calls)

@@ -118,8 +118,8 @@ static void test_notes(void **state)
     sandbox_write(box, "x.yaml",
                   "name: x\ngrid:\n  model: ['synthetic:layers=1']\n  cluster: [hap-8]\n"
                   "  planner: [dp-ev]\n");
-    g_auto(Ran) ran = program_finish(program_start(
-        box, "sweep x.yaml --db x.db --plan-shards 1 --json", "JOB_COMPLETION_INDEX=0"));
+    g_auto(Ran) ran = program_run_in(box, "sweep x.yaml --db x.db --plan-shards 1 --json",
+                                     "JOB_COMPLETION_INDEX=0");
     assert_int_equal(ran.status, 0);
     assert_string_equal(ran.err, "{\"format\":{\"name\":\"kilter sweep\",\"version\":1},"
                                  "\"note\":\"shard 0 of 1, by JOB_COMPLETION_INDEX\"}\n");

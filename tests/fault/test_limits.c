@@ -239,7 +239,8 @@ static void test_bombs(void **state)
         {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
         {"advise llama:layers=32,hidden=2048,heads=16 hap-16 -q", " may take "},
         {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
-        {"plan vit:layers=2 star:hosts=600 -q -p tag", "tag on 126 ops and 600 GPUs may take"},
+        {"plan vit:layers=2 star:hosts=600 -q -p tag",
+         "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
         {"sweep long.yaml -q", "hap on "},
         {"sensitivity vit:layers=2048 hap-8 -q -p hap", " may take "},
@@ -257,14 +258,14 @@ static void test_bombs(void **state)
     g_auto(Ran) quick = program_run_good(box, "plan vit:layers=12 hap-8 -q");
     assert_string_equal(quick.err, "");
     /* Lines that are printed one by one are not kept. */
-    g_auto(Ran) ran = program_finish(
-        program_start(box, "theory vit:layers=128 --memory-limit 150MiB", NULL));
+    g_auto(Ran) ran =
+        program_run_in(box, "theory vit:layers=128 --memory-limit 150MiB", NULL);
     assert_int_equal(ran.status, 0);
     /* All of it at once is, and GLib has no memory for a lock, or for the words that say so. */
     for (uint32_t mib = 78; mib <= 90; mib++) {
         g_autofree char *line =
             g_strdup_printf("theory vit:layers=64 --json --memory-limit %uMiB", mib);
-        g_auto(Ran) short_of = program_finish(program_start(box, line, NULL));
+        g_auto(Ran) short_of = program_run_in(box, line, NULL);
         assert_int_equal(short_of.status, 1);
         assert_non_null(strstr(short_of.err, "out of memory"));
     }

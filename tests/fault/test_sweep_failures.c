@@ -199,16 +199,15 @@ static void test_a_lost_machine(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
     write_lock(box, "r.db-lock", "elsewhere", 1);
-    g_auto(Ran) ran = program_finish(
-        program_start(box, "sweep x.yaml --db r.db -q", "KILTER_LEASE_S=1"));
+    g_auto(Ran) ran =
+        program_run_in(box, "sweep x.yaml --db r.db -q", "KILTER_LEASE_S=1");
     assert_int_equal(ran.status, 0);
     assert_non_null(strstr(ran.err, "taken over; process 12 of elsewhere"));
     g_autofree char *n = stored_ask(box, "r.db", "SELECT count(*) FROM result");
     assert_string_equal(n, "40|\n");
     /* So is a part that is merged. */
     write_lock(box, "r.db-lock", "elsewhere", 1);
-    g_auto(Ran) merged =
-        program_finish(program_start(box, "merge all.db r.db", "KILTER_LEASE_S=1"));
+    g_auto(Ran) merged = program_run_in(box, "merge all.db r.db", "KILTER_LEASE_S=1");
     assert_int_equal(merged.status, 0);
     assert_non_null(strstr(merged.out, "40 results added"));
 }
@@ -369,7 +368,7 @@ static void test_variables_of_arrays(void **state)
             g_strdup_printf("sweep x.yaml --plan-shards 3 --db %d.db", i);
         g_autofree char *said =
             g_strdup_printf("shard %d of 3, by JOB_COMPLETION_INDEX", i);
-        g_auto(Ran) ran = program_finish(program_start(box, line, index));
+        g_auto(Ran) ran = program_run_in(box, line, index);
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.err, said));
     }
@@ -388,13 +387,13 @@ static void test_journals(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
-    g_auto(Ran) ran = program_finish(
-        program_start(box, "sweep x.yaml --db r.db -q", "KILTER_SHARED_FILES=1"));
+    g_auto(Ran) ran =
+        program_run_in(box, "sweep x.yaml --db r.db -q", "KILTER_SHARED_FILES=1");
     assert_int_equal(ran.status, 0);
     g_autofree char *shared = stored_ask(box, "r.db", "PRAGMA journal_mode");
     assert_string_equal(shared, "delete|\n"); /* the mode of a file without a log */
-    g_auto(Ran) local = program_finish(
-        program_start(box, "sweep x.yaml --db s.db -q", "KILTER_SHARED_FILES=0"));
+    g_auto(Ran) local =
+        program_run_in(box, "sweep x.yaml --db s.db -q", "KILTER_SHARED_FILES=0");
     assert_int_equal(local.status, 0);
     g_autofree char *log = stored_ask(box, "s.db", "PRAGMA journal_mode");
     assert_string_equal(log, "wal|\n");

@@ -4,6 +4,7 @@
 
 #include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <sys/wait.h>
 
 #include "tests/test.h"
 
@@ -103,13 +104,22 @@ static inline void ran_clear(Ran *ran)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Ran, ran_clear)
 
-/* Starts `kilter line` in the sandbox; the line is split like a shell's. `environment`: NULL or
+/* The words of `kilter line`, split like a shell's. */
+static inline char **program_arguments(const char *line)
+{
+    const char *program = g_getenv("KILTER_BIN");
+    assert_non_null(program);
+    g_autofree char *whole = g_strdup_printf("'%s' %s", program, line);
+    char **arguments = NULL;
+    assert_true(g_shell_parse_argv(whole, NULL, &arguments, NULL));
+    return arguments;
+}
+
+/* Starts `kilter line` in the sandbox, to be killed or watched. `environment`: NULL or
  * KEY=VALUE. */
 static inline GSubprocess *program_start(const Sandbox *sandbox, const char *line,
                                          const char *environment)
 {
-    const char *program = g_getenv("KILTER_BIN");
-    assert_non_null(program);
     g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
         G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
     g_subprocess_launcher_set_cwd(launcher, sandbox->folder);
@@ -117,9 +127,7 @@ static inline GSubprocess *program_start(const Sandbox *sandbox, const char *lin
         g_auto(GStrv) pair = g_strsplit(environment, "=", 2);
         g_subprocess_launcher_setenv(launcher, pair[0], pair[1], TRUE);
     }
-    g_autofree char *whole = g_strdup_printf("'%s' %s", program, line);
-    g_auto(GStrv) arguments = NULL;
-    assert_true(g_shell_parse_argv(whole, NULL, &arguments, NULL));
+    g_auto(GStrv) arguments = program_arguments(line);
     GError *error = NULL;
     GSubprocess *process =
         g_subprocess_launcher_spawnv(launcher, (const char *const *)arguments, &error);
@@ -138,9 +146,30 @@ static inline Ran program_finish(GSubprocess *process)
     return ran;
 }
 
+/* Starts it and waits for its end, without the threads of GIO, whose locks a sanitizer does not
+ * see. `environment`: NULL or KEY=VALUE. */
+static inline Ran program_run_in(const Sandbox *sandbox, const char *line,
+                                 const char *environment)
+{
+    Ran ran = {.status = -1};
+    int status;
+    g_auto(GStrv) arguments = program_arguments(line), all = g_get_environ();
+    if (environment) {
+        g_auto(GStrv) pair = g_strsplit(environment, "=", 2);
+        all = g_environ_setenv(all, pair[0], pair[1], TRUE);
+    }
+    GError *error = NULL;
+    g_spawn_sync(sandbox->folder, arguments, all, G_SPAWN_DEFAULT, NULL, NULL, &ran.out,
+                 &ran.err, &status, &error);
+    assert_no_error(error);
+    if (WIFEXITED(status))
+        ran.status = WEXITSTATUS(status);
+    return ran;
+}
+
 static inline Ran program_run(const Sandbox *sandbox, const char *line)
 {
-    return program_finish(program_start(sandbox, line, NULL));
+    return program_run_in(sandbox, line, NULL);
 }
 
 /* Runs and asserts success; the caller reads the output. */
@@ -167,7 +196,7 @@ static inline void program_refuses_in(const Sandbox *sandbox, const char *line,
                                       const char *part)
 {
     g_autofree char *before = sandbox_digest(sandbox);
-    g_auto(Ran) ran = program_finish(program_start(sandbox, line, environment));
+    g_auto(Ran) ran = program_run_in(sandbox, line, environment);
     g_autofree char *after = sandbox_digest(sandbox);
     const char *end = strchr(ran.err, '\n');
     if (ran.status != status || !strstr(ran.err, part) || !end || end[1] || *ran.out)
