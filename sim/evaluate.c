@@ -287,7 +287,7 @@ static bool run_step(const SimCase *sim, SimReport *report, GError **error)
 {
     if (!EVALUATORS[fidelity_of(report->fidelity)](sim, report, error))
         return false;
-    if (report->timeline)
+    if (report->timeline && sim->options->further == 0)
         report_times(sim->plan->program, report);
     return true;
 }

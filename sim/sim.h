@@ -348,6 +348,7 @@ typedef struct {
     uint64_t host_bytes, host_missing_bytes;
     const char *runtime;   /* the option; "": none */
     bool kernels;          /* ops took the times of their kernels (costs=kernels) */
+    bool brief; /* time and memory alone: all that devices do besides is 0 (SimOptions) */
     SimTimeline *timeline; /* NULL: the fidelity has none */
 } SimReport;
 

@@ -107,6 +107,14 @@ Program *program_repeat(const Program *program, const ProgramPeriod *p, uint32_t
     return changed;
 }
 
+uint64_t program_whole_n(const Program *program)
+{
+    ProgramPeriod p;
+    if (program->left_out == 0 || !program_find_period(program, &p))
+        return program->n;
+    return program->n + (uint64_t)(program_all_repeats(program, &p) - p.repeats) * p.n;
+}
+
 void program_whole(Program **program)
 {
     g_autoptr(Program) part = *program;

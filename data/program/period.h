@@ -53,5 +53,8 @@ static inline uint32_t program_place(const ProgramPeriod *period, uint32_t from,
 Program *program_repeat(const Program *program, const ProgramPeriod *period,
                         uint32_t repeats);
 
+/* Instructions of the program with those that it leaves out. */
+uint64_t program_whole_n(const Program *program);
+
 /* Puts the microbatches back that a program with a repeated middle leaves out. */
 void program_whole(Program **program);

@@ -172,6 +172,8 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     (void)error;
     if (sim->options->further > 0) {
         report->iteration_time_s = sim_further_s(tasks, program, sim->options->further);
+        if (!sim->options->time_only) /* its lanes */
+            report->timeline = sim_tasks_timeline(tasks, program->n);
         return true;
     }
     Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};

@@ -62,13 +62,24 @@ static SimReport *steady_report(const Plan *plan, const ProgramPeriod *period, u
                              options, error);
 }
 
+/* Adds what n further repetitions hold and send, each as much as `more` has more than `less`. */
+static void steady_add_bytes(SimReport *more, const SimReport *less, double n)
+{
+    more->toll += n * (more->toll - less->toll);
+    for (uint32_t j = 0; j < more->n_devices; j++)
+        more->memory_bytes[j] = (uint64_t)((double)more->memory_bytes[j] +
+                                           n * ((double)more->memory_bytes[j] -
+                                                (double)less->memory_bytes[j]));
+    g_clear_pointer(&more->timeline, sim_timeline_free);
+}
+
 /* Adds what n further repetitions do, each as much as `more` has more than `less`. */
 static void steady_add(SimReport *more, const SimReport *less, double n)
 {
-    double *time[] = {&more->iteration_time_s, &more->comm_s, &more->comp_s, &more->toll,
+    double *time[] = {&more->iteration_time_s, &more->comm_s, &more->comp_s,
                       &more->launch_s};
     const double *base[] = {&less->iteration_time_s, &less->comm_s, &less->comp_s,
-                            &less->toll, &less->launch_s};
+                            &less->launch_s};
     double *of[] = {more->busy_s, more->comm_busy_s, more->idle_s, more->hidden_s};
     const double *to[] = {less->busy_s, less->comm_busy_s, less->idle_s, less->hidden_s};
     for (uint32_t k = 0; k < G_N_ELEMENTS(time); k++)
@@ -76,10 +87,6 @@ static void steady_add(SimReport *more, const SimReport *less, double n)
     for (uint32_t k = 0; k < G_N_ELEMENTS(of); k++)
         for (uint32_t j = 0; j < more->n_devices; j++)
             of[k][j] += n * (of[k][j] - to[k][j]);
-    for (uint32_t j = 0; j < more->n_devices; j++)
-        more->memory_bytes[j] = (uint64_t)((double)more->memory_bytes[j] +
-                                           n * ((double)more->memory_bytes[j] -
-                                                (double)less->memory_bytes[j]));
     for (uint32_t i = 0; i < more->n_stages; i++) {
         SimStageReport *a = &more->stage[i];
         const SimStageReport *b = &less->stage[i];
@@ -87,7 +94,7 @@ static void steady_add(SimReport *more, const SimReport *less, double n)
         a->comm_s += n * (a->comm_s - b->comm_s);
         a->comp_s += n * (a->comp_s - b->comp_s);
     }
-    g_clear_pointer(&more->timeline, sim_timeline_free);
+    steady_add_bytes(more, less, n);
 }
 
 /* Lets the report name instructions of the plan's program instead of one with n repetitions, which
@@ -126,24 +133,41 @@ static SimReport *steady_try(const Plan *plan, const ProgramPeriod *period, uint
     return g_steal_pointer(&more);
 }
 
-/* Where the time alone is asked for, or the plan takes long enough: the report with nothing else,
- * from n repetitions. NULL: all of the report is wanted, or all of the program. */
-static SimReport *steady_time(const Plan *plan, const ProgramPeriod *period, uint32_t n,
-                              const Graph *graph, const ClusterView *view,
-                              const SimOptions *options)
+/* A report without what devices do when, from n repetitions: where the time alone is asked for, or
+ * the plan takes long enough, without memory, or a brief one. NULL: all of the report is wanted, or
+ * all of the program. */
+static SimReport *steady_brief(const Plan *plan, const ProgramPeriod *period, uint32_t n,
+                               const Graph *graph, const ClusterView *view,
+                               const SimOptions *options)
 {
     SimOptions alone = *options;
-    alone.time_only = true;
+    alone.time_only = options->time_only || !options->brief;
     alone.further = program_all_repeats(plan->program, period) - n;
-    if (!(options->time_only || options->enough_s > 0) || plan->program->successive ||
-        plan->program->n_groups == 0)
+    if ((alone.time_only && !options->time_only && options->enough_s == 0) ||
+        plan->program->successive || plan->program->n_groups == 0)
         return NULL;
     g_autoptr(SimReport) report =
         steady_report(plan, period, n, graph, view, &alone, NULL);
-    if (!report || isnan(report->iteration_time_s) ||
-        (!options->time_only && report->iteration_time_s < options->enough_s))
+    if (!report || isnan(report->iteration_time_s))
         return NULL;
+    const bool enough =
+        options->time_only ||
+        (options->enough_s > 0 && report->iteration_time_s >= options->enough_s);
+    if (!enough && !options->brief)
+        return NULL;
+    if (!enough) {
+        alone.further++;
+        g_autoptr(SimReport) less =
+            steady_report(plan, period, n - 1, graph, view, &alone, NULL);
+        if (!less)
+            return NULL;
+        steady_add_bytes(report, less, alone.further - 1);
+    }
+    g_clear_pointer(&report->timeline, sim_timeline_free);
+    report->brief = true;
     steady_place(report, plan, period, n);
+    if (!enough)
+        sim_report_fit(report, plan->program, graph, view);
     return g_steal_pointer(&report);
 }
 
@@ -161,7 +185,7 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                              ? 0
                              : program_few_repeats(plan->program, &period);
     SimReport *report =
-        few ? steady_time(plan, &period, few, graph, view, options) : NULL;
+        few ? steady_brief(plan, &period, few, graph, view, options) : NULL;
     bool again = !report && few;
     for (uint32_t n = few; again && n <= n_all / PERIOD_FEWER; n *= 2) {
         n += (n_all - n) % CYCLE;

@@ -24,6 +24,7 @@ struct Answer {
     /* the caller will make room for the plan: neither memory nor rounding is searched for */
     bool roomy;
     bool unbounded; /* the plan needs no bound */
+    bool brief;     /* of the limits */
     bool *beaten;   /* of the limits; NULL: nobody asks */
 
     /* --- what the search has seen --- */

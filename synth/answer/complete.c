@@ -73,9 +73,9 @@ void plan_copy_counts(Plan *plan, const Plan *from)
 }
 
 /* The report of a plan by the fidelity that it is made for, and the question's costs, without
- * memory from a time on; DBL_MIN: without memory. */
+ * memory from a time on; DBL_MIN: without memory. brief: what devices do when is not asked for. */
 static SimReport *complete_report(const Plan *plan, const Question *question,
-                                  const ClusterView *view, double enough_s,
+                                  const ClusterView *view, double enough_s, bool brief,
                                   GError **error)
 {
     SimOptions options;
@@ -83,18 +83,20 @@ static SimReport *complete_report(const Plan *plan, const Question *question,
     options.costs = question->options->sim.costs;
     options.enough_s = enough_s;
     options.time_only = enough_s == DBL_MIN;
+    options.brief = brief;
     return sim_evaluate_shortly(plan, question->graph, view, plan_fidelity(plan),
                                 &options, error);
 }
 
 static bool complete_on(Answer *answer, Plan *plan, const Question *question,
-                        const ClusterView *view, GError **error)
+                        const ClusterView *view, bool brief, GError **error)
 {
     answer->reported = NULL;
     g_clear_pointer(&answer->report, sim_report_free);
     if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
-    answer->report = complete_report(plan, question, view, answer->enough_s, error);
+    answer->report =
+        complete_report(plan, question, view, answer->enough_s, brief, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -105,7 +107,7 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
 
 bool answer_complete(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
-    return complete_on(answer, plan, question, question->view, error);
+    return complete_on(answer, plan, question, question->view, true, error);
 }
 
 CLEAR_DEFINE(answer_aside_clear, AnswerAside, aside, let_go(aside->plan, plan_free),
@@ -171,7 +173,7 @@ static bool set_fractional(const Answer *answer, Plan *plan, const Question *que
     unrounded.n_splits = 0;
     unrounded.split = NULL;
     g_autoptr(SimReport) report =
-        complete_report(&unrounded, question, view, DBL_MIN, error);
+        complete_report(&unrounded, question, view, DBL_MIN, true, error);
     if (report)
         plan->fractional_time_s = report->iteration_time_s;
     return report != NULL;
@@ -193,16 +195,35 @@ static void put_microbatches_back(Plan *plan, SimReport *report)
         report->stage[i].n = plan->program->n;
 }
 
+void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *options,
+                     const Graph *graph, const ClusterView *view)
+{
+    SimOptions sim;
+    sim_options_init(&sim);
+    sim.costs = options->sim.costs;
+    if ((*report)->brief) {
+        sim_report_free(*report);
+        *report =
+            sim_evaluate_shortly(plan, graph, view, plan_fidelity(plan), &sim, NULL);
+        g_assert(*report); /* it was evaluated before */
+        plan_take_report(plan, *report);
+    }
+    put_microbatches_back(plan, *report);
+}
+
 bool answer_finish(Answer *answer, const Question *question, GError **error)
 {
     Plan *plan = answer->plan;
     /* Any change of a plan drops its splits. */
     const bool is_done = answer->reported == plan && plan->split &&
-                         answer->reported_on == question->cluster;
-    if ((!is_done && !complete_on(answer, plan, question, question->cluster, error)) ||
+                         answer->reported_on == question->cluster &&
+                         (!answer->report->brief || answer->brief);
+    if ((!is_done &&
+         !complete_on(answer, plan, question, question->cluster, answer->brief, error)) ||
         !set_fractional(answer, plan, question, error))
         return false;
-    put_microbatches_back(plan, answer->report);
+    if (!answer->brief)
+        put_microbatches_back(plan, answer->report);
     return true;
 }
 

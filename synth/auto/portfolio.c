@@ -9,7 +9,8 @@
 #include "data/graph/facts.h"
 #include "data/models/model.h"
 #include "data/plan/fidelity.h"
-#include "synth/answer/answer.h"
+#include "data/program/period.h"
+#include "synth/answer/complete.h"
 #include "synth/auto/neighbours.h"
 
 #include <math.h>
@@ -256,8 +257,10 @@ static void plan_once(const PortfolioRun *run, Task *task)
         refuse_floor(run, task);
         return;
     }
-    const AnswerLimits limits = {
-        .upper_s = task->upper_s, .unbounded = true, .beaten = &task->attempt->beaten};
+    const AnswerLimits limits = {.upper_s = task->upper_s,
+                                 .unbounded = true,
+                                 .brief = run->options->target == TARGET_ANY,
+                                 .beaten = &task->attempt->beaten};
     g_autoptr(Answer) answer =
         question_answer(question, task->choice->cluster->name, &limits, &task->error);
     if (!answer)
@@ -444,7 +447,7 @@ static void remember(PortfolioRun *run, Task *task)
 {
     GPtrArray *others = run->others;
     if (!run->how->flow || !task->plan || !task->report->feasible ||
-        task->plan->program->n > MOST_INSTRUCTIONS)
+        program_whole_n(task->plan->program) > MOST_INSTRUCTIONS)
         return;
     for (uint32_t i = others->len; i-- > 0;) {
         const Task *other = g_ptr_array_index(others, i);
@@ -976,11 +979,15 @@ static double portfolio_flow_s(const PortfolioRun *run, const Plan *plan,
     sim_options_init(&options);
     options.costs = run->options->sim.costs;
     options.time_only = true;
-    g_autoptr(SimReport) report =
-        plan->program->n > MOST_INSTRUCTIONS
-            ? NULL
-            : sim_evaluate_with(plan, graph, view, fidelity_name(FIDELITY_FLOW), &options,
-                                NULL);
+    if (program_whole_n(plan->program) > MOST_INSTRUCTIONS)
+        return INFINITY;
+    Plan whole = *plan;
+    whole.program = program_copy(plan->program);
+    if (whole.program->left_out > 0)
+        program_whole(&whole.program);
+    g_autoptr(SimReport) report = sim_evaluate_with(
+        &whole, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
+    program_free(whole.program);
     return report ? report->iteration_time_s : INFINITY;
 }
 
@@ -1111,6 +1118,11 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_clear_error(&run.failure);
     if (how->flow)
         portfolio_rank_by_flow(&run);
+    for (uint32_t i = 0; i < (how->prune ? 1 : portfolio->choices->len); i++) {
+        PortfolioChoice *c = g_ptr_array_index(portfolio->choices, i);
+        if (c->report)
+            plan_make_whole(c->plan, &c->report, options, c->graph, c->view);
+    }
     portfolio_add_notes(portfolio);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return g_steal_pointer(&portfolio);

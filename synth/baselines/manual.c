@@ -19,7 +19,10 @@ bool baselines_make_manual(const Question *question, Answer *answer, GError **er
         !strategy_check_effects(&question->options->strategy, &pipelines, error))
         return false;
     const gint64 start = g_get_monotonic_time();
-    Program *program = synth_strategy_pipelines(graph, view, &pipelines, error);
+    Program *program =
+        pipelines.n == 1
+            ? synth_strategy_briefly(graph, view, &pipelines.pipeline[0], error)
+            : synth_strategy_pipelines(graph, view, &pipelines, error);
     if (!program)
         return false;
     g_autofree double *ratio =

@@ -153,6 +153,7 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->deadline_us = deadline_of(question->options);
     answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
     answer->unbounded = limits && limits->unbounded;
+    answer->brief = limits && limits->brief;
     answer->beaten = limits ? limits->beaten : NULL;
     answer->plan = blank_plan(question, cluster);
     if (!limits) /* no part of another search, which has said so */

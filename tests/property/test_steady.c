@@ -87,6 +87,8 @@ static void check_rows(const char *set, const Made *made, const SimReport *repor
 
 /* Plans whose time alone was found by a part of their program. */
 static uint32_t alone;
+/* and those of which memory was, too; none of them is of a schedule whose iterations follow one another */
+static uint32_t briefly;
 
 /* Returns whether the plan was evaluated by a part of its program. */
 static bool check_plan(const char *set, const Made *made)
@@ -106,6 +108,17 @@ static bool check_plan(const char *set, const Made *made)
     assert_near(set, "time alone", time->iteration_time_s, all->iteration_time_s,
                 all->iteration_time_s);
     alone += !time->timeline;
+    options.time_only = false;
+    options.brief = true;
+    g_autoptr(SimReport) brief =
+        sim_evaluate_shortly(made->plan, made->graph, made->view, stage, &options, NULL);
+    assert_near(set, "brief", brief->iteration_time_s, all->iteration_time_s,
+                all->iteration_time_s);
+    assert_int_equal(brief->feasible, all->feasible);
+    for (uint32_t j = 0; j < all->n_devices; j++)
+        assert_near(set, "brief memory", (double)brief->memory_bytes[j],
+                    (double)all->memory_bytes[j], 2e11);
+    briefly += brief->brief;
     return !part->timeline;
 }
 
@@ -178,6 +191,7 @@ static void test_parts_are_as_the_whole(void **state)
                   n, n_repeat, n_shortly, alone, n_brief);
     assert_true(n_shortly * 4 >= n);
     assert_true(alone > n_shortly);
+    assert_true(briefly >= 13);
     assert_true(n_brief * 8 >= n);
 }
 
