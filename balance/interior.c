@@ -105,9 +105,8 @@ static Interior *interior_new(const BalanceRows *rows)
     return ip;
 }
 
-static FREE_DEFINE(interior_free, Interior, ip,
-                   free_each(ip->merged, ip->top, ip->total, ip->a, ip->x));
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Interior, interior_free)
+OWN_FREE_DEFINE(interior_free, Interior, ip,
+                free_each(ip->merged, ip->top, ip->total, ip->a, ip->x));
 
 /* g = sum_p v_p y_p */
 static void sum_prices(Interior *ip)

@@ -17,9 +17,10 @@
  * live in lp.c alone. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 /* Of constraints, in the scaled problem: finer than the gaps that are asked for. */
 #define LP_TOLERANCE 1e-12
@@ -35,8 +36,7 @@ typedef enum {
 
 /* KILTER_ERROR_FAILED when this thread already has an Lp, or memory ran out. */
 Lp *lp_new(GError **error);
-void lp_free(Lp *lp);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Lp, lp_free)
+AUTOPTR(lp_free, Lp)
 
 /* Each returns the index of the column or row that it adds. Columns of a row are distinct; zero
  * values are allowed. */

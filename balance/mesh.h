@@ -1,16 +1,16 @@
 /* Partitions of a mesh by METIS, whose quirks live in mesh.c alone. Private to balance. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct Mesh Mesh;
 
 /* Vertices 0 to n_vertices - 1. */
 Mesh *mesh_new(uint32_t n_vertices);
-void mesh_free(Mesh *mesh);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Mesh, mesh_free)
+AUTOPTR(mesh_free, Mesh)
 
 /* Adds weight to the edge between two vertices; an edge from a vertex to itself is ignored. */
 void mesh_edge(Mesh *mesh, uint32_t a, uint32_t b, double weight);

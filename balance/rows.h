@@ -28,8 +28,7 @@ typedef struct {
 } BalanceClasses;
 
 BalanceClasses *balance_classes(const ClusterView *view);
-void balance_classes_free(BalanceClasses *classes);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceClasses, balance_classes_free)
+AUTOPTR(balance_classes_free, BalanceClasses)
 
 #define BALANCE_NONE UINT32_MAX
 
@@ -98,5 +97,4 @@ double balance_row_at(const BalanceRows *rows, uint32_t row, const double *x);
 double balance_piece_at(const BalanceRows *rows, uint32_t piece, const double *x,
                         uint32_t *row);
 
-void balance_rows_free(BalanceRows *rows);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(BalanceRows, balance_rows_free)
+AUTOPTR(balance_rows_free, BalanceRows)

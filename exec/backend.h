@@ -160,8 +160,7 @@ static inline double exec_loss_scale(const ExecBackend *backend)
 }
 
 /* Frees any backend. */
-void exec_backend_free(ExecBackend *backend);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecBackend, exec_backend_free)
+AUTOPTR(exec_backend_free, ExecBackend)
 
 /* The optional members, or their defaults. */
 void *exec_backend_reserve(ExecBackend *backend, uint32_t local, uint64_t elements);

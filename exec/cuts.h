@@ -12,8 +12,7 @@ typedef struct {
 /* The cuts by the plan's splits, or, where the plan has none, by its rounded ratios. Fails as
  * plan_check_groups and batch_forms_new do. */
 ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error);
-void exec_cuts_free(ExecCuts *cuts);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecCuts, exec_cuts_free)
+AUTOPTR(exec_cuts_free, ExecCuts)
 
 /* Sets the shards [n_devices], without memory, of a group's instance, cut as the ops and tensors of
  * `segment` are. Ranks outside the group get empty shards. */

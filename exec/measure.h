@@ -40,5 +40,4 @@ typedef struct {
 bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
                   const Graph *graph, ExecRuns runs, ExecMeasurement *measurement,
                   GError **error);
-void exec_measurement_clear(ExecMeasurement *measurement);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecMeasurement, exec_measurement_clear)
+AUTOCLEAR(exec_measurement_clear, ExecMeasurement)

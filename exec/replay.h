@@ -30,8 +30,7 @@ typedef struct ExecReplay ExecReplay;
  * not the plan's devices. */
 ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph *graph,
                             GError **error);
-void exec_replay_free(ExecReplay *replay);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExecReplay, exec_replay_free)
+AUTOPTR(exec_replay_free, ExecReplay)
 
 /* Makes the replay train; the program must have been checked (program_check). To be called before
  * anything is loaded. */

@@ -39,8 +39,7 @@ typedef struct {
  * here, but make verdict->right false. */
 bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                  uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error);
-void exec_verdict_clear(ExecVerdict *verdict);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecVerdict, exec_verdict_clear)
+AUTOCLEAR(exec_verdict_clear, ExecVerdict)
 
 /* A plan for the shrunk model: the same program and ratios, but no splits, so that replays round
  * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. The program

@@ -45,8 +45,7 @@ typedef struct {
  * times. */
 bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
                  const ClusterView *view, const SimOptions *options, GError **error);
-void sim_prepared_clear(SimPrepared *prepared);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimPrepared, sim_prepared_clear)
+AUTOCLEAR(sim_prepared_clear, SimPrepared)
 
 /* Whether the peaks of a report fit, the worst device, and the instruction at its peak. */
 void sim_report_fit(SimReport *report, const Program *program, const Graph *graph,

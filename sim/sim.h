@@ -149,8 +149,7 @@ typedef struct {
 /* Times of kernels that were priced before, for one graph and one view, and one thread. */
 typedef struct SimMemo SimMemo;
 SimMemo *sim_memo_new(void);
-void sim_memo_free(SimMemo *memo);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemo, sim_memo_free)
+AUTOPTR(sim_memo_free, SimMemo)
 
 /* memo may be NULL. */
 void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
@@ -248,8 +247,7 @@ typedef struct {
  * Without stages that join, the sum of turns is equation (1). */
 SimLinear *sim_linear(const Program *program, const Graph *graph, const ClusterView *view,
                       const uint16_t *segment, uint64_t bucket_bytes);
-void sim_linear_free(SimLinear *linear);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLinear, sim_linear_free)
+AUTOPTR(sim_linear_free, SimLinear)
 
 /* The FLOPs of a cell (stage, split) that shares divide, as the device counts them. */
 static inline double sim_linear_flops(const SimLinear *linear, size_t cell,
@@ -306,8 +304,7 @@ PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
                                  const Runtime *runtime);
 /* The kinds of groups that a device communicates in, by the degrees that a strategy sets. */
 uint32_t sim_communicators(const Strategy *strategy, uint32_t n_devices);
-void sim_memory_free(SimMemory *memory);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimMemory, sim_memory_free)
+AUTOPTR(sim_memory_free, SimMemory)
 
 /* Peak bytes of one GPU of device j and the point (index) where it is. */
 double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
@@ -412,8 +409,7 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
  * sim_evaluate_with. */
 bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,
                        SimReport *report, GError **error);
-void sim_report_free(SimReport *report);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimReport, sim_report_free)
+AUTOPTR(sim_report_free, SimReport)
 
 /* --- samples under noise --- */
 
@@ -430,8 +426,7 @@ typedef struct {
 SimSamples *sim_samples(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const SimOptions *options, uint32_t n, uint32_t jobs,
                         GError **error);
-void sim_samples_free(SimSamples *samples);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimSamples, sim_samples_free)
+AUTOPTR(sim_samples_free, SimSamples)
 
 /* Shares [split * n_devices + device] of the plan's rounded splits, in the order of
  * `linear`; the plan's ratios where it has no such split. Caller frees. */
@@ -443,8 +438,7 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear);
  * nothing else shares the links. The view must outlive it. For one thread at a time. */
 typedef struct SimAlone SimAlone;
 SimAlone *sim_alone_new(const ClusterView *view, GError **error);
-void sim_alone_free(SimAlone *alone);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimAlone, sim_alone_free)
+AUTOPTR(sim_alone_free, SimAlone)
 
 /* Seconds of a collective on even shares of `bytes` in each of some groups at the same time,
  * device [group * n + rank]. */

@@ -17,9 +17,10 @@
  * Errors are KILTER_ERROR_INPUT and read FILE:LINE: COLUMN: what was expected. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct {
     char *file;    /* the file's name in messages */
@@ -34,8 +35,7 @@ typedef struct {
 /* Reads the first line. csv_parse reads `text`, which ends in '\0' after `length` bytes. */
 Csv *csv_read(const char *file, GError **error);
 Csv *csv_parse(const char *file, const char *text, size_t length, GError **error);
-void csv_free(Csv *csv);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Csv, csv_free)
+AUTOPTR(csv_free, Csv)
 
 /* Fails unless the file has all `required` columns, and, unless `optional` is NULL, if it has a
  * column that is in neither list. Both lists end with NULL. */

@@ -10,6 +10,14 @@
 #include <glib.h>
 #include <string.h>
 
+/* Declares graph_free, which g_autoptr(Graph) calls; and what clears a part, for g_auto. */
+#define AUTOPTR(name, Type)  \
+    void name(Type *object); \
+    G_DEFINE_AUTOPTR_CLEANUP_FUNC(Type, name)
+#define AUTOCLEAR(name, Type) \
+    void name(Type *object);  \
+    G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Type, name)
+
 #define FREE_DEFINE(name, Type, object, ...) \
     void name(Type *object)                  \
     {                                        \
@@ -26,6 +34,14 @@
         __VA_ARGS__;                          \
     }                                         \
     G_STATIC_ASSERT(sizeof(Type) > 0)
+
+/* The same for a type of one file, with its use by g_autoptr and g_auto. */
+#define OWN_FREE_DEFINE(name, Type, object, ...)         \
+    static FREE_DEFINE(name, Type, object, __VA_ARGS__); \
+    G_DEFINE_AUTOPTR_CLEANUP_FUNC(Type, name) G_STATIC_ASSERT(sizeof(Type) > 0)
+#define OWN_CLEAR_DEFINE(name, Type, object, ...)         \
+    static CLEAR_DEFINE(name, Type, object, __VA_ARGS__); \
+    G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Type, name) G_STATIC_ASSERT(sizeof(Type) > 0)
 
 static inline void free_blocks(void *const *block, gsize n)
 {

@@ -6,9 +6,10 @@
  *         return NULL;      "unknown planner 'hpa'; did you mean 'hap'?" */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 /* The n names in a table, the first at `first` and each further one `stride` bytes on. Free the
  * array, which ends with NULL, with g_free; the names are borrowed. */
@@ -83,5 +84,4 @@ Spec *spec_read_pairs(const char *text);
 /* Whether every key is given once; keys that begin with `many` (NULL: none) may be repeated.
  * KILTER_ERROR_INPUT names the key that is not. */
 bool spec_check_once(const Spec *spec, const char *many, GError **error);
-void spec_free(Spec *spec);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Spec, spec_free)
+AUTOPTR(spec_free, Spec)

@@ -35,10 +35,11 @@
  * DATA: so that it is known, before anything is planned, on which files an answer depends. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef enum {
     OPTION_CHOICE,

@@ -8,10 +8,10 @@
  * Aliases, several documents and repeated keys are refused. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/base/free.h"
 #include "data/base/units.h"
 
 /* Declared in cyaml/cyaml.h; the top schema must be a mapping with CYAML_FLAG_POINTER. */
@@ -29,8 +29,7 @@ Yaml *yaml_read(const char *file, const struct cyaml_schema_value *schema,
                 GError **error);
 Yaml *yaml_parse(const char *file, const char *text, size_t length,
                  const struct cyaml_schema_value *schema, GError **error);
-void yaml_close(Yaml *yaml); /* not yaml_free: that symbol is libyaml's */
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Yaml, yaml_close)
+AUTOPTR(yaml_close, Yaml) /* not yaml_free: that symbol is libyaml's */
 
 /* The name of the file in messages. */
 const char *yaml_file(const Yaml *yaml);

@@ -3,8 +3,9 @@
  * constructs that Kilter's files never contain. */
 #pragma once
 
-#include <glib.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 struct cyaml_schema_value; /* cyaml/cyaml.h */
 
@@ -20,8 +21,7 @@ typedef struct {
  * says where a text is short for a mapping. */
 YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
                            const struct cyaml_schema_value *schema, GError **error);
-void yaml_lines_free(YamlLines *lines);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(YamlLines, yaml_lines_free)
+AUTOPTR(yaml_lines_free, YamlLines)
 
 /* The line (from 1) of a key such as "machines[1].gpus", or of the nearest key around it. */
 uint32_t yaml_lines_at(const YamlLines *lines, const char *key);

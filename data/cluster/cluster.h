@@ -206,8 +206,7 @@ Cluster *cluster_load(const char *name, GError **error);
 Cluster *cluster_read(const char *file, GError **error);
 /* The same from text; messages call it `file`. */
 Cluster *cluster_parse(const char *file, const char *text, size_t length, GError **error);
-void cluster_free(Cluster *cluster);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cluster, cluster_free)
+AUTOPTR(cluster_free, Cluster)
 
 uint32_t cluster_gpus(const Cluster *cluster);
 
@@ -353,8 +352,7 @@ typedef struct {
 
 /* False if there are more than `most`; the kinds must be cleared all the same. */
 bool device_kinds(const ClusterView *view, uint32_t most, DeviceKinds *kinds);
-void device_kinds_clear(DeviceKinds *kinds);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(DeviceKinds, device_kinds_clear)
+AUTOCLEAR(device_kinds_clear, DeviceKinds)
 
 /* At GPU granularity the GPUs of a machine share its network port: with g the largest GPU count, an
  * all-to-all's bandwidth per GPU is the machine's times (n - 1) / (n - g) / g, since g devices each

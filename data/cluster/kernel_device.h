@@ -43,5 +43,4 @@ typedef struct KernelDevice {
 KernelDevice *kernel_device_new(const DeviceType *type, GError **error);
 /* The same with these constants. */
 KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *constants);
-void kernel_device_free(KernelDevice *device);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelDevice, kernel_device_free)
+AUTOPTR(kernel_device_free, KernelDevice)

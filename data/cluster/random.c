@@ -29,8 +29,7 @@ typedef struct {
     char *cluster;
 } Ranges;
 
-static CLEAR_DEFINE(ranges_clear, Ranges, r, g_free(r->cluster));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Ranges, ranges_clear)
+OWN_CLEAR_DEFINE(ranges_clear, Ranges, r, g_free(r->cluster));
 
 static bool read_end(const Csv *csv, const char *column, uint32_t k, double *value,
                      GError **error)

@@ -3,10 +3,10 @@
  * keys, of which all but `name`, `description` and `source` are optional. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/base/free.h"
 #include "data/cluster/stack.h"
 
 /* The bundled file of that name, for its options. */
@@ -28,8 +28,7 @@ typedef struct Runtime {
 Runtime *runtime_load(const char *name, GError **error);
 /* The same from text; messages call it `file`. */
 Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error);
-void runtime_free(Runtime *runtime);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Runtime, runtime_free)
+AUTOPTR(runtime_free, Runtime)
 
 /* Bytes that it holds of one GPU beside all buffers, whose peak is given, where the GPU is in so
  * many kinds of groups; `fixed`: what the cluster's file says of it counts instead of context,

@@ -94,8 +94,7 @@ Sheets *sheets_load(GError **error);
  * name; an alias reads all. The functions below search among those that were read. */
 Sheets *sheets_open(GError **error);
 const DeviceSheet *sheets_open_device(Sheets *sheets, const char *name, GError **error);
-void sheets_free(Sheets *sheets);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sheets, sheets_free)
+AUTOPTR(sheets_free, Sheets)
 
 /* The device of that name or alias, in any case; KILTER_ERROR_INPUT suggests the nearest. The other
  * functions return NULL if no sheet has the name. A product's name may come before a parenthesis

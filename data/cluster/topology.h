@@ -106,14 +106,12 @@ typedef struct {
 /* The network among the view's devices. KILTER_ERROR_INPUT when devices are not
  * connected or the builder's numbers do not fit the machines. */
 Topology *topology_of_view(const ClusterView *view, GError **error);
-void topology_free(Topology *topology);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Topology, topology_free)
+AUTOPTR(topology_free, Topology)
 
 /* Finds routes, and keeps distances for later routes: for one thread at a time. */
 typedef struct Routes Routes;
 Routes *routes_new(const Topology *topology);
-void routes_free(Routes *routes);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Routes, routes_free)
+AUTOPTR(routes_free, Routes)
 
 enum { ROUTE_MAX_LINKS = 64 };
 

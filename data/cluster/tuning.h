@@ -106,8 +106,7 @@ typedef struct Tuning {
 Tuning *tuning_of_cluster(const Cluster *cluster, GError **error);
 /* The same as JSON with sorted keys, for the identity of results. Caller frees. */
 char *tuning_canonical(const Cluster *cluster, GError **error);
-void tuning_free(Tuning *tuning);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tuning, tuning_free)
+AUTOPTR(tuning_free, Tuning)
 
 /* The algorithm of the first rule that fits; ALGORITHM_AUTO if none does. */
 Algorithm tuning_choose(const Tuning *tuning, Traffic traffic, uint32_t ranks,

@@ -16,13 +16,13 @@
  * threads. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/assert.h"
 #include "data/base/each.h"
 #include "data/base/error.h"
+#include "data/base/free.h"
 #include "data/graph/op.h"
 #include "data/graph/times.h"
 
@@ -202,8 +202,7 @@ Graph *graph_new(const char *name);
 /* Takes another reference to a sealed graph, which never changes and can be shared by threads. */
 Graph *graph_ref(Graph *graph);
 /* Drops a reference; the last one frees the graph. */
-void graph_free(Graph *graph);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Graph, graph_free)
+AUTOPTR(graph_free, Graph)
 
 Precision graph_precision(const Graph *graph);
 /* The formats of its parameters' states. */

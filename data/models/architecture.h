@@ -223,8 +223,7 @@ struct Architecture {
  * the third frees what the architecture holds. */
 void architecture_layers(Architecture *architecture, uint32_t layers);
 void architecture_repeat(Architecture *architecture);
-void architecture_clear(Architecture *architecture);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Architecture, architecture_clear)
+AUTOCLEAR(architecture_clear, Architecture)
 
 /* The same structure with sizes of a few elements, for proofs by running it: dims that can be cut
  * have about `small` pieces. */

@@ -83,5 +83,4 @@ uint32_t plan_buffer_last(const Program *program, const PlanBuffer *buffer);
 /* instance_segment: [tensor * FORM_MAX + form], as plan_segments. */
 PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
                           const Instances *instances, const uint16_t *instance_segment);
-void plan_buffers_free(PlanBuffers *buffers);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(PlanBuffers, plan_buffers_free)
+AUTOPTR(plan_buffers_free, PlanBuffers)

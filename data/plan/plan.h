@@ -135,8 +135,7 @@ typedef struct {
 } Plan;
 
 Plan *plan_new(void);
-void plan_free(Plan *plan);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Plan, plan_free)
+AUTOPTR(plan_free, Plan)
 
 /* Adds a bound over another space. */
 void plan_add_bound(Plan *plan, double bound_s, const char *over);

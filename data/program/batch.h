@@ -30,8 +30,7 @@ BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error);
  * share all of it, a batch of one piece suffices. KILTER_ERROR_INPUT as batch_forms_new. */
 bool batch_forms_of_program(const Program *program, const Graph *graph,
                             BatchForms **batch, GError **error);
-void batch_forms_free(BatchForms *batch);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(BatchForms, batch_forms_free)
+AUTOPTR(batch_forms_free, BatchForms)
 
 /* --- numbers for the instances of a program --- */
 
@@ -54,8 +53,7 @@ typedef struct {
  * ignored. */
 Instances *instances_new(const Program *program, const Graph *graph,
                          const BatchForms *batch);
-void instances_free(Instances *instances);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Instances, instances_free)
+AUTOPTR(instances_free, Instances)
 
 /* Whether the tensor has one instance per microbatch instead of a single one of PROGRAM_WHOLE. */
 static inline bool instances_has_parts(const Instances *instances, TensorId tensor)

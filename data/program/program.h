@@ -163,8 +163,7 @@ Program *program_new(void);
 Program *program_copy(const Program *program);
 /* The same but for instructions, of which it has none. */
 Program *program_copy_groups(const Program *program);
-void program_free(Program *program);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Program, program_free)
+AUTOPTR(program_free, Program)
 
 /* Adds a group (the ids are copied); returns its number. */
 uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_devices,

@@ -1,16 +1,16 @@
 /* Questions of the result store (data/store/store.h): everything on which an answer depends. */
 #pragma once
 
-#include <glib.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 /* A text with its SHA-256, shared by many questions; reference-counted, for any thread. */
 typedef struct StorePart StorePart;
 StorePart *store_part_new(const char *json); /* JSON with sorted keys */
 const char *store_part_text(const StorePart *part);
 StorePart *store_part_ref(StorePart *part);
-void store_part_unref(StorePart *part);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(StorePart, store_part_unref)
+AUTOPTR(store_part_unref, StorePart)
 
 /* Everything on which an answer depends; its maker drops its references with
  * store_question_clear. */
@@ -21,8 +21,7 @@ typedef struct {
     uint64_t seed;      /* up to 2^63 - 1 */
 } StoreQuestion;
 
-void store_question_clear(StoreQuestion *question);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StoreQuestion, store_question_clear)
+AUTOCLEAR(store_question_clear, StoreQuestion)
 
 /* The question's identity: the SHA-256 (hex) of {"cluster":C,"method":M,"seed":N,"subject":S},
  * where C, M and S are the parts' hashes. The caller frees it. */

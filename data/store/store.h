@@ -18,10 +18,10 @@
  * of grids as columns (data/store/axes.c). A Store is used by one thread at a time. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/base/free.h"
 #include "data/store/columns.h"
 #include "data/store/question.h"
 
@@ -43,8 +43,7 @@ typedef struct {
  * reading. */
 Store *store_open(const char *file, GError **error);
 Store *store_open_read(const char *file, GError **error);
-void store_close(Store *store);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Store, store_close)
+AUTOPTR(store_close, Store)
 
 /* Registers this invocation (command line, version, revision, host); results written afterwards
  * refer to it. `revision`: the commit that the program was built from, or "". */

@@ -16,9 +16,8 @@ typedef struct {
     uint32_t *device;
 } Pipelines;
 
-static CLEAR_DEFINE(pipelines_clear, Pipelines, p, g_strfreev(p->layers),
-                    free_each(p->stages, p->microbatches, p->first, p->device));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Pipelines, pipelines_clear)
+OWN_CLEAR_DEFINE(pipelines_clear, Pipelines, p, g_strfreev(p->layers),
+                 free_each(p->stages, p->microbatches, p->first, p->device));
 
 static uint32_t words(const char *text)
 {

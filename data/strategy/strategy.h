@@ -233,8 +233,7 @@ bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_d
 /* Takes a stage's devices from its list, and marks those as seen [n_devices]. */
 bool strategy_take_ranks(const char *ranks, uint32_t n_devices, bool *seen,
                          uint32_t *device, uint32_t *n, GError **error);
-void strategy_layout_clear(StrategyLayout *layout);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyLayout, strategy_layout_clear)
+AUTOCLEAR(strategy_layout_clear, StrategyLayout)
 
 /* The layouts of a strategy's pipelines, which are one unless `pipeline_layers` says otherwise.
  * Their `device` are numbers of the whole cluster. */
@@ -250,8 +249,7 @@ bool strategy_lay_out_pipelines(const Strategy *strategy, const Graph *graph,
 /* Fails with KILTER_ERROR_INPUT for a key that changes nothing beside the others. */
 bool strategy_check_effects(const Strategy *strategy, const StrategyPipelines *pipelines,
                             GError **error);
-void strategy_pipelines_clear(StrategyPipelines *pipelines);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(StrategyPipelines, strategy_pipelines_clear)
+AUTOCLEAR(strategy_pipelines_clear, StrategyPipelines)
 
 /* *modes gets the mode of each layer [n_layers], allocated, for stages that begin at the layers
  * `first` [n_stages + 1]. KILTER_ERROR_INPUT. */

@@ -60,5 +60,4 @@ typedef struct {
  * base lacks, collectives that are missing, a base with a topology. */
 Calibration *calibrate(const GArray *measurements, const CalibrateOptions *options,
                        GError **error);
-void calibration_free(Calibration *calibration);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Calibration, calibration_free)
+AUTOPTR(calibration_free, Calibration)

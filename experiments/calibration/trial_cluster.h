@@ -38,8 +38,7 @@ uint32_t trial_list_alike(const GArray *list, uint32_t *first);
  * KILTER_ERROR_INPUT: a trial that cannot be made, or no measured trial. */
 bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,
                        TrialCluster *fitted, GError **error);
-void trial_cluster_clear(TrialCluster *fitted);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialCluster, trial_cluster_clear)
+AUTOCLEAR(trial_cluster_clear, TrialCluster)
 
 /* The cost's value on the cluster: `key` names a device type, or the network. NAN where the cluster
  * has no such cost. */

@@ -49,8 +49,7 @@ typedef struct {
 /* Fits costs to n plans, all of them measured. An error of a trial is passed on. */
 bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
                GError **error);
-void trial_fit_clear(TrialFit *fit);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialFit, trial_fit_clear)
+AUTOCLEAR(trial_fit_clear, TrialFit)
 
 /* The slopes of a trial's log(time) by each of the fit's costs, at these costs: row
  * [fit->costs.n]. */

@@ -35,8 +35,7 @@ const char *trial_fidelity(const Trial *trial);
  * planner, option or model. The caller clears the plan, also after a failure. */
 bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
                      GError **error);
-void trial_plan_clear(TrialPlan *plan);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TrialPlan, trial_plan_clear)
+AUTOCLEAR(trial_plan_clear, TrialPlan)
 
 /* The time of an iteration at these costs. detail may be NULL. */
 bool trial_plan_predict(TrialPlan *plan, const double *log, double *time_s,

@@ -13,9 +13,9 @@
  * or it is a store with rows added by kilter exec, where a group is a model under one slowdown. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 
+#include "data/base/free.h"
 #include "experiments/calibration/statistics.h"
 
 typedef struct {
@@ -54,5 +54,4 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error);
 Validation *validate_store(const char *file, GError **error);
 /* Whether the file begins as an SQLite database does. */
 bool validate_is_store(const char *file);
-void validation_free(Validation *validation);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Validation, validation_free)
+AUTOPTR(validation_free, Validation)

@@ -19,9 +19,8 @@ typedef struct {
     int nodes, nics;
 } How;
 
-static CLEAR_DEFINE(how_clear, How, how,
-                    free_each(how->gpu, how->nic, how->name, how->output));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(How, how_clear)
+OWN_CLEAR_DEFINE(how_clear, How, how,
+                 free_each(how->gpu, how->nic, how->name, how->output));
 
 /* "90x8" or "910x16": each value of the GPUs with the number of GPUs, in the file's order. */
 static char *cluster_values_of(const MachineFile *machine, bool gcn)

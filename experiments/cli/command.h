@@ -102,8 +102,7 @@ typedef struct {
     {"strategy", 0, 0, G_OPTION_ARG_FILENAME, &(options)->strategy, NULL, NULL}
 /* clang-format on */
 
-void command_options_clear(CommandOptions *options);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandOptions, command_options_clear)
+AUTOCLEAR(command_options_clear, CommandOptions)
 
 /* A command's own options as a table, with one row per option:
  *
@@ -222,8 +221,7 @@ typedef struct {
     char **slowdown;        /* RANK=FACTOR; NULL: none */
 } CommandPlanning;
 
-void command_planning_clear(CommandPlanning *how);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandPlanning, command_planning_clear)
+AUTOCLEAR(command_planning_clear, CommandPlanning)
 
 /* clang-format off */
 #define COMMAND_PLANNING_ENTRIES(how)                                     \
@@ -266,8 +264,7 @@ typedef struct {
 
 bool command_setting(const CommandPlanning *how, const char *cluster,
                      CommandSetting *setting, GError **error);
-void command_setting_clear(CommandSetting *setting);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(CommandSetting, command_setting_clear)
+AUTOCLEAR(command_setting_clear, CommandSetting)
 
 /* The configuration of the arguments MODEL CLUSTER, which borrows from the setting. */
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
@@ -295,8 +292,7 @@ typedef struct Pace Pace;
 Pace *pace_begin(const char *doing, bool quiet);
 /* Step `done` of `total` begins; from any thread. */
 void pace_step(void *pace, uint32_t done, uint32_t total, const char *what);
-void pace_end(Pace *pace);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Pace, pace_end)
+AUTOPTR(pace_end, Pace)
 
 /* The commit that the program was built from, "" if it was not built in a checkout. */
 const char *command_revision(void);

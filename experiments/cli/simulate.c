@@ -26,11 +26,10 @@ typedef struct {
     SimJobTime *time;
 } Side;
 
-static CLEAR_DEFINE(side_clear, Side, side,
-                    clear_items(side->plan, side->n, evaluation_clear),
-                    free_items(side->place, side->n),
-                    free_each(side->plan, side->place, side->time));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Side, side_clear)
+OWN_CLEAR_DEFINE(side_clear, Side, side,
+                 clear_items(side->plan, side->n, evaluation_clear),
+                 free_items(side->place, side->n),
+                 free_each(side->plan, side->place, side->time));
 
 static bool side_read(Side *side, const CommandOptions *options, GError **error)
 {

@@ -27,7 +27,7 @@ static gboolean stop(gpointer data)
     return G_SOURCE_CONTINUE;
 }
 
-static void let_go(Terminal *terminal)
+static void release(Terminal *terminal)
 {
     for (int i = 0; i < SIGNALS; i++)
         g_clear_handle_id(&terminal->source[i], g_source_remove);
@@ -75,7 +75,7 @@ bool terminal_watch(const SweepProgress *progress, void *data)
     if (!terminal->stopped && g_main_context_iteration(NULL, FALSE) &&
         terminal->stopped) {
         /* A second Ctrl-C does not wait for configurations in flight. */
-        let_go(terminal);
+        release(terminal);
         if (terminal->shows)
             fputs("\nfinishing the configurations in flight\n", stderr);
     }
@@ -86,7 +86,7 @@ void terminal_end(Terminal *terminal)
 {
     if (terminal->shows)
         fputs("\r\033[K", stderr);
-    let_go(terminal);
+    release(terminal);
     g_free(terminal);
 }
 

@@ -22,8 +22,7 @@ typedef struct {
 
 /* The program must have passed program_check and outlive the result. */
 PatternForms *pattern_forms_new(const Program *program, const Graph *graph);
-void pattern_forms_free(PatternForms *forms);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(PatternForms, pattern_forms_free)
+AUTOPTR(pattern_forms_free, PatternForms)
 
 /* The input of a forward op that is its weight; false if it has none. */
 bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight);

@@ -11,9 +11,10 @@
  * number of ours was fitted to this one: then it counts as calibrated only. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct Store Store; /* data/store/store.h */
 
@@ -85,5 +86,4 @@ void claims_count(const Claims *claims, ClaimsCount *count);
 /* "6 of 9 claims hold (7 by ratio)". Caller frees. */
 char *claims_count_text(const ClaimsCount *count);
 
-void claims_free(Claims *claims);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Claims, claims_free)
+AUTOPTR(claims_free, Claims)

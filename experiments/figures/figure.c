@@ -28,9 +28,8 @@ typedef struct {
     char *configuration; /* SHA-256 (hex) of the hashes of all results in the picture */
 } Stamp;
 
-static CLEAR_DEFINE(stamp_clear, Stamp, stamp, let_go(stamp->command, g_free),
-                    let_go(stamp->commit, g_free), let_go(stamp->configuration, g_free));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Stamp, stamp_clear)
+OWN_CLEAR_DEFINE(stamp_clear, Stamp, stamp, let_go(stamp->command, g_free),
+                 let_go(stamp->commit, g_free), let_go(stamp->configuration, g_free));
 
 /* --- PNG (ISO/IEC 15948) --- */
 

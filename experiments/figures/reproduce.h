@@ -33,5 +33,4 @@ typedef struct {
  * the experiment asks for now, whatever else the database holds. */
 bool reproduce_run(const Experiment *experiment, const ReproduceOptions *options,
                    Reproduction *reproduction, GError **error);
-void reproduction_clear(Reproduction *reproduction);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Reproduction, reproduction_clear)
+AUTOCLEAR(reproduction_clear, Reproduction)

@@ -24,8 +24,7 @@ typedef struct {
     ClaimsCount count; /* of all parts */
 } ReportParts;
 
-void report_parts_clear(ReportParts *report);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ReportParts, report_parts_clear)
+AUTOCLEAR(report_parts_clear, ReportParts)
 
 /* Opens the experiments of the list (NULL: all): those of a paper together, sweeps last. Fails as
  * report_store does. */

@@ -43,8 +43,7 @@ typedef struct {
 /* Fits to n > 0 points and their measured times. */
 void baseline_fit(const BaselinePoint *point, const double *measured_s, uint32_t n,
                   BaselineFit *fit);
-void baseline_fit_clear(BaselineFit *fit);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BaselineFit, baseline_fit_clear)
+AUTOCLEAR(baseline_fit_clear, BaselineFit)
 
 double baseline_predict(const BaselineFit *fit, Baseline baseline,
                         const BaselinePoint *point);

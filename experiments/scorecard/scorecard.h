@@ -71,5 +71,4 @@ typedef struct {
  * tokens per second. KILTER_ERROR_INPUT: none of the trials can be made. */
 bool score_trials(TrialSet *set, const ScoreOptions *options, Score *score,
                   GError **error);
-void score_clear(Score *score);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Score, score_clear)
+AUTOCLEAR(score_clear, Score)

@@ -57,5 +57,4 @@ TrialSet *trials_read_plain(const char *name, const char *folder, char **further
                             GError **error);
 /* A set without trials, to be filled by the caller. */
 TrialSet *trials_new(const char *name);
-void trials_free(TrialSet *set);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TrialSet, trials_free)
+AUTOPTR(trials_free, TrialSet)

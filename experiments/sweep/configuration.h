@@ -102,8 +102,7 @@ StoreAsked configuration_asked(const Configuration *configuration,
                                const char *experiment);
 /* Its time by the cost model (sim_collective_s). */
 double configuration_exchange_s(const Configuration *configuration);
-void configuration_free(Configuration *configuration);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Configuration, configuration_free)
+AUTOPTR(configuration_free, Configuration)
 
 /* machine or gpu, or KILTER_ERROR_INPUT. */
 bool granularity_find(const char *name, Granularity *granularity, GError **error);

@@ -32,8 +32,7 @@ bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error);
-void evaluation_clear(Evaluation *evaluation);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Evaluation, evaluation_clear)
+AUTOCLEAR(evaluation_clear, Evaluation)
 
 /* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
 char *evaluation_misfit(const Evaluation *evaluation);

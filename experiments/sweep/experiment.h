@@ -39,8 +39,7 @@ typedef struct {
  * clusters, planners, fidelities and options, and for empty lists. */
 Experiment *experiment_load(const char *name, const ExperimentChange *change,
                             GError **error);
-void experiment_free(Experiment *experiment);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Experiment, experiment_free)
+AUTOPTR(experiment_free, Experiment)
 
 const char *experiment_name(const Experiment *experiment); /* of a column: NAME@COLUMN */
 const char *experiment_description(const Experiment *experiment); /* "" if it has none */

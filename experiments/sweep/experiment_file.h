@@ -74,8 +74,7 @@ typedef struct {
 /* The experiment, or one of its columns. KILTER_ERROR_INPUT names file, line and key. */
 ExperimentFile *experiment_file_read(const char *path, const char *column,
                                      GError **error);
-void experiment_file_free(ExperimentFile *file);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(ExperimentFile, experiment_file_free)
+AUTOPTR(experiment_file_free, ExperimentFile)
 
 /* Fails at entry `index` of a list with the message of *cause, which is freed; always false. */
 bool experiment_file_fail(const ExperimentFile *file, const char *list, uint32_t index,

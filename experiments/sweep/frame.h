@@ -1,8 +1,9 @@
 /* Results as a table of texts: one row per configuration, the axes of its grid as columns. */
 #pragma once
 
-#include <glib.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct Store Store; /* data/store/store.h */
 
@@ -15,8 +16,7 @@ typedef struct {
  * are those of the view `result` without its long texts, then one column per axis.
  * KILTER_ERROR_INPUT: there is no result of that experiment. */
 Frame *frame_read(Store *store, const char *experiment, GError **error);
-void frame_free(Frame *frame);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Frame, frame_free)
+AUTOPTR(frame_free, Frame)
 
 /* The number of rows that have the words of an earlier row (experiment, model, cluster, planner, seed,
  * axes, ...) and another hash: a file that they name, or an option, was different when they were asked. */

@@ -31,8 +31,7 @@ typedef struct {
     StorePart *common;
 } Result;
 
-void result_clear(Result *result);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, result_clear)
+AUTOCLEAR(result_clear, Result)
 
 /* A row without an answer yet: status "oom", no times. */
 StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question);

@@ -45,10 +45,9 @@ static Queue *queue_new(Store *store, const char *experiment, const GPtrArray *m
     return queue;
 }
 
-static FREE_DEFINE(queue_free, Queue, queue, g_queue_clear(&queue->fresh),
-                   g_queue_clear(&queue->taken), g_queue_clear(&queue->suspect),
-                   g_ptr_array_unref(queue->poison), g_free(queue->experiment));
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Queue, queue_free)
+OWN_FREE_DEFINE(queue_free, Queue, queue, g_queue_clear(&queue->fresh),
+                g_queue_clear(&queue->taken), g_queue_clear(&queue->suspect),
+                g_ptr_array_unref(queue->poison), g_free(queue->experiment));
 
 /* Claims one, or puts it where it belongs. */
 static bool try_one(Queue *queue, Configuration *c, uint32_t flags,

@@ -23,8 +23,7 @@ typedef struct Workers Workers;
 /* `experiment`: the name that asks; borrowed. */
 Workers *workers_new(const char *experiment, uint32_t threads);
 /* Waits for what is being evaluated. */
-void workers_free(Workers *workers);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Workers, workers_free)
+AUTOPTR(workers_free, Workers)
 
 /* How many were started and whose outcomes were not taken. */
 uint32_t workers_in_flight(const Workers *workers);

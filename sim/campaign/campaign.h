@@ -23,7 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <glib.h>
+#include "data/base/free.h"
+
 
 enum { CAMPAIGN_MAX_FEWER = 64, CAMPAIGN_MAX_RUNS = 100000, CAMPAIGN_MAX_PARTS = 16 };
 
@@ -92,5 +93,4 @@ double sim_campaign_best_interval_s(double mtbf_s, double save_s);
  * number.
  * KILTER_ERROR_INPUT says what is out of range. */
 SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error);
-void sim_campaign_report_free(SimCampaignReport *report);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimCampaignReport, sim_campaign_report_free)
+AUTOPTR(sim_campaign_report_free, SimCampaignReport)

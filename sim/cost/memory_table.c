@@ -86,9 +86,8 @@ typedef struct {
     SimCase sim;
 } Held;
 
-static CLEAR_DEFINE(held_clear, Held, held, plan_buffers_free(held->buffers),
-                    sim_parts_free(held->parts), runtime_free(held->runtime));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Held, held_clear)
+OWN_CLEAR_DEFINE(held_clear, Held, held, plan_buffers_free(held->buffers),
+                 sim_parts_free(held->parts), runtime_free(held->runtime));
 
 static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *view,
                       const char *runtime, Held *held, GError **error)

@@ -6,8 +6,9 @@
  * has no state outside itself, so each thread can run its own. */
 #pragma once
 
-#include <glib.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct SimEngine SimEngine;
 
@@ -15,8 +16,7 @@ typedef struct SimEngine SimEngine;
 typedef void (*SimHandler)(SimEngine *engine, void *context, uint64_t argument);
 
 SimEngine *sim_engine_new(void);
-void sim_engine_free(SimEngine *engine);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimEngine, sim_engine_free)
+AUTOPTR(sim_engine_free, SimEngine)
 
 /* The time in seconds of the event being handled, or of the last one handled; 0 before the
  * first. */

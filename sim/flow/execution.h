@@ -11,8 +11,7 @@ typedef struct SimExecution SimExecution;
 SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const SimOptions *options,
                                 GError **error);
-void sim_execution_free(SimExecution *execution);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimExecution, sim_execution_free)
+AUTOPTR(sim_execution_free, SimExecution)
 
 /* One trace per device (GPtrArray of Trace; free with g_ptr_array_unref) of these tasks. Transfers
  * between groups and traffic with a server become sends and receives; with `messages` so do
@@ -48,5 +47,4 @@ typedef struct {
 SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *groups,
                                       const ClusterView *view, const SimOptions *options,
                                       GError **error);
-void sim_execution_report_free(SimExecutionReport *report);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimExecutionReport, sim_execution_report_free)
+AUTOPTR(sim_execution_report_free, SimExecutionReport)

@@ -23,8 +23,7 @@ typedef struct {
 } SimFlowCase;
 
 bool sim_flow_prepare(const SimCase *sim, SimFlowCase *flow, GError **error);
-void sim_flow_clear(SimFlowCase *flow);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SimFlowCase, sim_flow_clear)
+AUTOCLEAR(sim_flow_clear, SimFlowCase)
 
 /* Runs sample number `sample`; fills the timeline's spans and, if `links`, its links. Safe
  * to call from several threads. KILTER_ERROR_FAILED if the iteration does not end. */
@@ -40,8 +39,7 @@ typedef struct SimFabric SimFabric; /* sim/network/transport.h */
  * spans. All arguments must outlive it. KILTER_ERROR_INPUT if a collective cannot be lowered. */
 SimFlowRun *sim_flow_open(const SimFlowCase *flow, SimTimeline *timeline,
                           SimEngine *engine, const SimFabric *fabric, GError **error);
-void sim_flow_close(SimFlowRun *run);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimFlowRun, sim_flow_close)
+AUTOPTR(sim_flow_close, SimFlowRun)
 
 /* Begins an iteration now, with the noise of a sample; none may be under way. `ended` (may be NULL)
  * is called as an event of its own when all tasks have ended. */

@@ -12,8 +12,7 @@ typedef struct SimNoise SimNoise;
 /* The noise that the options ask for in this case; borrows both. KILTER_ERROR_INPUT names an
  * unknown device or a bad factor. */
 SimNoise *sim_noise_new(const SimCase *sim, const SimTasks *tasks, GError **error);
-void sim_noise_free(SimNoise *noise);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNoise, sim_noise_free)
+AUTOPTR(sim_noise_free, SimNoise)
 
 /* Whether devices that are alike may differ in a run, so that each needs its own lane. */
 bool sim_noise_separates(const SimOptions *options);

@@ -71,8 +71,7 @@ SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_t
 /* The lanes of a span; *n gets their number. */
 const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
                                uint32_t *n);
-void sim_timeline_free(SimTimeline *timeline);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTimeline, sim_timeline_free)
+AUTOPTR(sim_timeline_free, SimTimeline)
 
 /* End of the last span. */
 double sim_timeline_end_s(const SimTimeline *timeline);

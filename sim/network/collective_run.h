@@ -42,5 +42,4 @@ typedef struct {
  * KILTER_ERROR_INPUT says which option is wrong. */
 SimCollectiveRun *sim_collective_run(const ClusterView *view,
                                      const SimCollectiveOptions *options, GError **error);
-void sim_collective_run_free(SimCollectiveRun *run);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimCollectiveRun, sim_collective_run_free)
+AUTOPTR(sim_collective_run_free, SimCollectiveRun)

@@ -28,8 +28,7 @@ enum { SIM_NETWORK_PRIORITY = 1 };
 
 /* Engine and topology must outlive the network. */
 SimNetwork *sim_network_new(SimEngine *engine, const Topology *topology);
-void sim_network_free(SimNetwork *network);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimNetwork, sim_network_free)
+AUTOPTR(sim_network_free, SimNetwork)
 
 SimEngine *sim_network_engine(const SimNetwork *network);
 const Topology *sim_network_topology(const SimNetwork *network);

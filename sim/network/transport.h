@@ -18,8 +18,7 @@ struct SimFabric {
  * transport. */
 SimTransport *sim_transport_new(const SimFlowCase *flow, SimEngine *engine,
                                 const SimFabric *fabric);
-void sim_transport_free(SimTransport *transport);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTransport, sim_transport_free)
+AUTOPTR(sim_transport_free, SimTransport)
 
 /* Lowers all collectives and transfers of the case, and folds their links
  * (sim/network/lower/lowering.h). KILTER_ERROR_INPUT if one cannot be lowered. */

@@ -13,8 +13,7 @@
  * group's degree. */
 SimLayerTimes *sim_layer_times_new(const char *file, const SimParts *parts,
                                    const ClusterView *view, GError **error);
-void sim_layer_times_free(SimLayerTimes *times);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLayerTimes, sim_layer_times_free)
+AUTOPTR(sim_layer_times_free, SimLayerTimes)
 
 /* The factor on the time of a computation at place i of its group. */
 double sim_layer_factor(const SimLayerTimes *times, const Instr *instr, uint32_t i);

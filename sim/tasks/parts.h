@@ -32,8 +32,7 @@ typedef struct {
 
 /* The plan's groups must have been checked. KILTER_ERROR_INPUT if its batch cannot be cut. */
 SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error);
-void sim_parts_free(SimParts *parts);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimParts, sim_parts_free)
+AUTOPTR(sim_parts_free, SimParts)
 
 /* The part of a tensor that device i (replica * n_devices + position) of a group has, as one factor
  * per axis. `batch` is the part of one microbatch that the device's set of shards has. */

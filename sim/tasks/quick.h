@@ -22,8 +22,7 @@ SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const doubl
                         uint32_t n_groups, const DeviceGroup *group, GError **error);
 /* Another one of the same groups at the same prices, for another thread. */
 SimQuick *sim_quick_another(const SimQuick *quick);
-void sim_quick_free(SimQuick *quick);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimQuick, sim_quick_free)
+AUTOPTR(sim_quick_free, SimQuick)
 
 typedef struct {
     double flow_s;  /* communication beside computation */

@@ -88,8 +88,7 @@ typedef struct {
 } SimLowering;
 
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how);
-void sim_tasks_free(SimTasks *tasks);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTasks, sim_tasks_free)
+AUTOPTR(sim_tasks_free, SimTasks)
 
 /* Adds the launches to a task graph that is otherwise complete (sim/tasks/launch.c). */
 void sim_tasks_launch(SimTasks *tasks, const SimCase *sim);

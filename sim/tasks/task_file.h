@@ -38,8 +38,7 @@ typedef struct SimTaskFile SimTaskFile;
 
 /* KILTER_ERROR_INPUT names the file, the key and what was expected. */
 SimTaskFile *sim_task_file_read(const char *file, GError **error);
-void sim_task_file_free(SimTaskFile *tasks);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTaskFile, sim_task_file_free)
+AUTOPTR(sim_task_file_free, SimTaskFile)
 
 typedef struct {
     uint32_t n_tasks, n_devices;
@@ -53,5 +52,4 @@ typedef struct {
  * KILTER_ERROR_INPUT names a task that waits, through others, for itself. */
 SimTaskFileReport *sim_task_file_run(const SimTaskFile *tasks, const SimOptions *options,
                                      GError **error);
-void sim_task_file_report_free(SimTaskFileReport *report);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimTaskFileReport, sim_task_file_report_free)
+AUTOPTR(sim_task_file_report_free, SimTaskFileReport)

@@ -85,8 +85,7 @@ typedef struct {
 
 AmpModel *synth_amp_model_new(uint32_t n_layers, uint32_t n_types, uint32_t n_degrees,
                               uint32_t n_sizes);
-void synth_amp_model_free(AmpModel *model);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpModel, synth_amp_model_free)
+AUTOPTR(synth_amp_model_free, AmpModel)
 
 /* [layer] of time_s. */
 double *synth_amp_times(const AmpModel *model, uint32_t type, uint32_t degree,
@@ -112,8 +111,7 @@ typedef struct {
  * machines is the narrowest link's on their route, or the fitted all-reduce's if the cluster has no
  * network. */
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
-void synth_amp_cluster_free(AmpCluster *cluster);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpCluster, synth_amp_cluster_free)
+AUTOPTR(synth_amp_cluster_free, AmpCluster)
 
 /* The view's kinds of devices in the order of their types: the types of model and cluster. Free with
  * device_kinds_clear. */

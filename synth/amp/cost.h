@@ -35,8 +35,7 @@ typedef struct {
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
                       const AmpOptions *options, AmpLayers *layers,
                       const AmpStrategy *strategy);
-void amp_rows_free(AmpRows *rows);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpRows, amp_rows_free)
+AUTOPTR(amp_rows_free, AmpRows)
 
 /* The delay of a part of what a layer runs again on a stage's devices; NULL: nothing. */
 static inline const AmpDelay *amp_again_of(const AmpRows *rows, uint32_t stage,

@@ -21,8 +21,7 @@ typedef struct {
 /* The delays of layers found so far, by devices and micro-batch. */
 typedef struct AmpLayers AmpLayers;
 AmpLayers *amp_layers_new(const AmpModel *model, const AmpCluster *cluster);
-void amp_layers_free(AmpLayers *layers);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(AmpLayers, amp_layers_free)
+AUTOPTR(amp_layers_free, AmpLayers)
 
 /* The first of n_groups groups that do the same at the same time, on microbatches of mbs samples;
  * each has n devices that share the layers, device [group * n + position]. */

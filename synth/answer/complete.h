@@ -43,8 +43,7 @@ void answer_set_aside(Answer *answer, Plan *plan, const Question *question,
 /* Moves it back, if there is one, as answer_complete left it. */
 void answer_put_back(Answer *answer, Plan *plan, const Question *question,
                      AnswerAside *aside);
-void answer_aside_clear(AnswerAside *aside);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(AnswerAside, answer_aside_clear)
+AUTOCLEAR(answer_aside_clear, AnswerAside)
 
 /* Completes the answer's plan on the cluster as it is, unless it was the last plan completed, and
  * sets its time before rounding. The answer keeps the report. */

@@ -21,5 +21,4 @@ typedef struct {
 } RoundedShares;
 
 void rounded_shares_init(RoundedShares *rounded, const Plan *plan, const Graph *graph);
-void rounded_shares_clear(RoundedShares *rounded);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(RoundedShares, rounded_shares_clear)
+AUTOCLEAR(rounded_shares_clear, RoundedShares)

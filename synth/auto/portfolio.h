@@ -79,5 +79,4 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
 /* Takes the fastest plan out, with its report and its view, which owns the machines. May be called
  * once. */
 Plan *portfolio_take(Portfolio *portfolio, ClusterView **view, SimReport **report);
-void portfolio_free(Portfolio *portfolio);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Portfolio, portfolio_free)
+AUTOPTR(portfolio_free, Portfolio)

@@ -18,8 +18,7 @@ typedef struct {
 } Followed;
 
 void followed_init(Followed *followed, const Alternation *a);
-void followed_clear(Followed *followed);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Followed, followed_clear)
+AUTOCLEAR(followed_clear, Followed)
 
 /* Considers the program with different ratios for as many segments as it keeps apart, and remembers
  * these ratios as a place to search from. common: the ratios of ops without a share. */

@@ -19,8 +19,7 @@ SynthSpace *synth_space_of_segments(const Graph *graph, const SynthPins *pins,
                                     const uint16_t *segment, uint32_t n_segments);
 /* Whether a search was refused since the graph has more states than can be tried. */
 bool synth_space_is_large(const SynthSpace *space);
-void synth_space_free(SynthSpace *space);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthSpace, synth_space_free)
+AUTOPTR(synth_space_free, SynthSpace)
 
 typedef struct {
     uint32_t beam; /* labels kept per cut; 0: all of them (exact) */
@@ -122,8 +121,7 @@ typedef struct {
     GPtrArray *programs;
 } SynthBound;
 
-void synth_bound_clear(SynthBound *bound);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthBound, synth_bound_clear)
+AUTOCLEAR(synth_bound_clear, SynthBound)
 
 /* A lower bound on the time of every program of the space at all ratios with lo[j] <= ratio[j] <=
  * hi[j] that sum to 1 (one segment, no buckets); upper_s if it is at least that. The bound becomes

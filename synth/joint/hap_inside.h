@@ -8,8 +8,7 @@
 typedef struct JointHap JointHap;
 /* The answer gives the deadline. */
 JointHap *joint_hap_new(const Question *question, const Answer *answer);
-void joint_hap_free(JointHap *hap);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointHap, joint_hap_free)
+AUTOPTR(joint_hap_free, JointHap)
 
 /* The equal pieces of the batch that microbatches divide: groups of samples that an op joins are
  * one; 1: it cannot be cut. */

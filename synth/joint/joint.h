@@ -190,8 +190,7 @@ typedef struct {
     uint64_t labels;
 } JointResult;
 
-void synth_joint_result_clear(JointResult *result);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointResult, synth_joint_result_clear)
+AUTOCLEAR(synth_joint_result_clear, JointResult)
 
 void synth_joint_solve(const JointProblem *problem, const JointOptions *options,
                        JointResult *result);
@@ -224,8 +223,7 @@ double synth_joint_density_s(const JointProblem *problem);
 typedef struct JointMenu JointMenu;
 JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error);
-void synth_joint_menu_free(JointMenu *menu);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(JointMenu, synth_joint_menu_free)
+AUTOPTR(synth_joint_menu_free, JointMenu)
 
 /* Whether all combinations of units are too many for a search, which then needs an order of kinds. */
 bool synth_joint_in_order(const JointMenu *menu);
@@ -239,8 +237,7 @@ typedef struct {
     uint32_t n;
     uint32_t *machine, *gpus;
 } JointDevices;
-void synth_joint_devices_clear(JointDevices *devices);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointDevices, synth_joint_devices_clear)
+AUTOCLEAR(synth_joint_devices_clear, JointDevices)
 JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group);
 
 /* Adds the entries of an SPMD program on these devices to a group that was promised some, for at most
@@ -267,8 +264,7 @@ typedef struct {
     Program *program;
     double *ratio; /* [device] */
 } JointProgram;
-void synth_joint_program_clear(JointProgram *made);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(JointProgram, synth_joint_program_clear)
+AUTOCLEAR(synth_joint_program_clear, JointProgram)
 
 /* The program of a pipeline. KILTER_ERROR_INPUT if the batch or a tensor cannot be cut in this
  * way. */

@@ -153,9 +153,8 @@ typedef struct {
     StageDegrees *degrees;
 } Written;
 
-static CLEAR_DEFINE(written_clear, Written, w, let_go(w->inner, program_free),
-                    free_each(w->depth, w->recompute, w->stage, w->group, w->degrees));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Written, written_clear)
+OWN_CLEAR_DEFINE(written_clear, Written, w, let_go(w->inner, program_free),
+                 free_each(w->depth, w->recompute, w->stage, w->group, w->degrees));
 
 /* Describes the stages' groups, and what runs in each layer: ways, stage_of: [layer]. */
 static void write_groups(const Placing *p, Written *w, uint32_t *ways, uint32_t *stage_of)

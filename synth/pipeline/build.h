@@ -80,8 +80,7 @@ typedef struct {
     uint32_t n_early, n_steps;
 } Builder;
 
-void pipeline_builder_clear(Builder *b);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Builder, pipeline_builder_clear)
+AUTOCLEAR(pipeline_builder_clear, Builder)
 
 static inline uint16_t group_at(const Builder *b, uint32_t i)
 {

@@ -163,8 +163,7 @@ typedef struct {
 } SynthAgain;
 
 SynthAgain synth_again(const Graph *graph, Recompute mode);
-void synth_again_clear(SynthAgain *again);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthAgain, synth_again_clear)
+AUTOCLEAR(synth_again_clear, SynthAgain)
 
 /* Cuts the batch of a program of one group on n_devices into microbatches, and computes layers
  * again (NULL: none). The program's batch must not be cut yet. Gradients are added up and

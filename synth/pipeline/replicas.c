@@ -153,11 +153,10 @@ static bool exchange_all(Joining *j, GError **error)
     return true;
 }
 
-static CLEAR_DEFINE(joining_clear, Joining, j,
-                    clear_items(j->builder, j->n, pipeline_builder_clear),
-                    free_each(j->builder, j->first, j->sum, j->all),
-                    program_free(j->program));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Joining, joining_clear)
+OWN_CLEAR_DEFINE(joining_clear, Joining, j,
+                 clear_items(j->builder, j->n, pipeline_builder_clear),
+                 free_each(j->builder, j->first, j->sum, j->all),
+                 program_free(j->program));
 
 /* Writes each pipeline's own program, and gives the joined one its groups. */
 static bool build_all(Joining *j, GError **error)

@@ -139,8 +139,7 @@ ClusterView *planner_view(const PlannerOptions *options, const char *runtime,
  * g_strfreev. */
 char **planner_runtime_files(const Planner *planner, const PlannerOptions *options,
                              const Cluster *cluster);
-void question_free(Question *question);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Question, question_free)
+AUTOPTR(question_free, Question)
 
 /* The model with every parameter. */
 const char *question_spec(const Question *question);
@@ -159,8 +158,7 @@ typedef struct {
  * cluster: the cluster's name in the plan. limits: NULL: none. */
 Answer *question_answer(const Question *question, const char *cluster,
                         const AnswerLimits *limits, GError **error);
-void answer_free(Answer *answer);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Answer, answer_free)
+AUTOPTR(answer_free, Answer)
 
 /* Parts of the answer, which the caller then owns. */
 Plan *answer_take_plan(Answer *answer);

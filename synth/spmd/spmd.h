@@ -26,8 +26,7 @@ typedef struct {
     double search_s; /* wall clock */
 } SynthResult;
 
-void synth_result_clear(SynthResult *result);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(SynthResult, synth_result_clear)
+AUTOCLEAR(synth_result_clear, SynthResult)
 
 typedef enum {
     BASELINE_DATA_PARALLEL, /* batch sharded, parameters replicated, gradients all-reduced */
@@ -83,8 +82,7 @@ typedef struct SynthPins SynthPins;
 /* Reads pins separated by `;` or newlines; # starts a comment. KILTER_ERROR_INPUT names the pin: it
  * matches no tensor, or has a form that the tensor cannot have. */
 SynthPins *synth_pins_new(const Graph *graph, const char *text, GError **error);
-void synth_pins_free(SynthPins *pins);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SynthPins, synth_pins_free)
+AUTOPTR(synth_pins_free, SynthPins)
 
 /* The same pins without comments, separated by "; "; NULL (KILTER_ERROR_INPUT) if a pin is not
  * written as above. */

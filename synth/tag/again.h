@@ -16,8 +16,7 @@ typedef struct TagAgain TagAgain;
 
 /* All arguments must outlive it; work->recompute is not NULL. */
 TagAgain *tag_again_new(const TagWork *work, const TagPlacement *placement);
-void tag_again_free(TagAgain *again);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagAgain, tag_again_free)
+AUTOPTR(tag_again_free, TagAgain)
 
 /* The ops (OpId) to run again before an op, in order; ops are asked for once each, in execution
  * order. Valid until the next call. */

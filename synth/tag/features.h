@@ -9,8 +9,7 @@ typedef struct NetCase NetCase;
 /* All arguments but `quick` must outlive it. dp_s: seconds of data parallelism. */
 NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
                       TagObjective objective, double dp_s);
-void net_case_free(NetCase *c);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetCase, net_case_free)
+AUTOPTR(net_case_free, NetCase)
 
 /* The view of a vertex. action: [op group], the strategy with which it was evaluated; decided: [op
  * group], which groups are decided; next: the next group. The evaluator runs the strategy once

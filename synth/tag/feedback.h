@@ -20,5 +20,4 @@ typedef struct {
 /* Runs the program, of all groups of the space. */
 TagFeedback *tag_feedback_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
                               const Program *program);
-void tag_feedback_free(TagFeedback *feedback);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagFeedback, tag_feedback_free)
+AUTOPTR(tag_feedback_free, TagFeedback)

@@ -64,11 +64,10 @@ static void candidate_clear(gpointer data)
     g_free(candidate->ratio);
 }
 
-static CLEAR_DEFINE(make_clear, Make, m, synth_tag_space_free(m->space),
-                    batch_forms_free(m->batch), tag_net_free(m->net),
-                    free_each(m->modes, m->group, m->time_s),
-                    let_go(m->candidates, g_array_unref));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Make, make_clear)
+OWN_CLEAR_DEFINE(make_clear, Make, m, synth_tag_space_free(m->space),
+                 batch_forms_free(m->batch), tag_net_free(m->net),
+                 free_each(m->modes, m->group, m->time_s),
+                 let_go(m->candidates, g_array_unref));
 
 /* --- what is placed --- */
 

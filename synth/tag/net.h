@@ -62,8 +62,7 @@ void net_lesson_free(gpointer lesson);
 typedef struct TagNet TagNet;
 
 TagNet *tag_net_new(uint64_t seed);
-void tag_net_free(TagNet *net);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagNet, tag_net_free)
+AUTOPTR(tag_net_free, TagNet)
 
 /* Reads a text file: comments that tell the weights' origin, then the weights in order.
  * KILTER_ERROR_INPUT names the line. */

@@ -80,8 +80,7 @@ typedef struct {
     uint32_t to_beat_dp;
 } TagResult;
 
-void tag_result_clear(TagResult *result);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(TagResult, tag_result_clear)
+AUTOCLEAR(tag_result_clear, TagResult)
 
 /* quick: made for the space's device groups, by number. start: [n_starts * op groups], strategies
  * to try first; or NULL. */
@@ -101,8 +100,7 @@ uint32_t synth_tag_factors(const TagSpace *space, const TagWork *work, SimQuick 
 typedef struct TagEvaluator TagEvaluator;
 TagEvaluator *tag_evaluator_new(const TagSpace *space, const TagWork *work,
                                 SimQuick *quick, TagObjective objective);
-void tag_evaluator_free(TagEvaluator *evaluator);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagEvaluator, tag_evaluator_free)
+AUTOPTR(tag_evaluator_free, TagEvaluator)
 
 typedef struct {
     double time_s; /* seconds by the objective */
@@ -137,8 +135,7 @@ static inline bool tag_is_better(TagScore a, TagScore b)
 typedef struct TagBound TagBound;
 TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
                         TagObjective objective);
-void tag_bound_free(TagBound *bound);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagBound, tag_bound_free)
+AUTOPTR(tag_bound_free, TagBound)
 
 /* The strategies that the bound is on: those that sum each gradient on its own (SIM_SUMS_EACH);
  * strategies that fuse gradients in buckets of any kind, too, where paths include no all-reduces

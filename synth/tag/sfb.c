@@ -52,9 +52,8 @@ static Cut *cut_new(uint32_t n_nodes)
     return cut;
 }
 
-static FREE_DEFINE(cut_free, Cut, cut, g_array_unref(cut->arc),
-                   free_each(cut->first, cut->at, cut->level, cut->queue, cut->path));
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Cut, cut_free)
+OWN_FREE_DEFINE(cut_free, Cut, cut, g_array_unref(cut->arc),
+                free_each(cut->first, cut->at, cut->level, cut->queue, cut->path));
 
 static Arc *arc_at(const Cut *cut, uint32_t i)
 {

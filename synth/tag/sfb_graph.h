@@ -31,8 +31,7 @@ typedef struct {
  * of all devices. share: [device], sums to 1; `batch`: the graph's batch forms. */
 SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
                           const ClusterView *view, const double *share, SfbPrices prices);
-void synth_sfb_costs_free(SfbCosts *costs);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SfbCosts, synth_sfb_costs_free)
+AUTOPTR(synth_sfb_costs_free, SfbCosts)
 
 /* duplicated: out, [op], the ops to duplicate. Returns the seconds saved according to the costs, in
  * which several problems count a shared op for each. */

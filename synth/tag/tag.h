@@ -51,8 +51,7 @@ typedef struct {
 /* merged: machines of a kind are one set, which they are in any case if there would be more than
  * TAG_MOST_SETS sets. KILTER_ERROR_INPUT if there are too many kinds. */
 TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error);
-void synth_tag_space_free(TagSpace *space);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagSpace, synth_tag_space_free)
+AUTOPTR(synth_tag_space_free, TagSpace)
 
 /* Adds single devices to the actions; TAG has them through MP only. */
 void synth_tag_add_ones(TagSpace *space);
@@ -88,8 +87,7 @@ typedef struct {
 } TagPlacement;
 
 TagPlacement *synth_tag_placement_new(const Graph *graph);
-void synth_tag_placement_free(TagPlacement *placement);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagPlacement, synth_tag_placement_free)
+AUTOPTR(synth_tag_placement_free, TagPlacement)
 
 /* action: [op group], indices of actions. The server of a gradient is the replica with the fewest
  * bytes to sum, the first of several. */
@@ -123,8 +121,7 @@ typedef struct {
 } TagList;
 
 TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *quick);
-void synth_tag_list_free(TagList *list);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagList, synth_tag_list_free)
+AUTOPTR(synth_tag_list_free, TagList)
 
 /* favourite: [group], the favourite child, or UINT32_MAX; NULL except for SCT. device: out,
  * [group]. If no device has enough memory, the device with the most memory left takes the group. */

@@ -5,16 +5,16 @@
  * row-major. Sums run in one order, so that the same inputs give the same bits. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 typedef struct Tape Tape;
 typedef uint32_t TapeValue;
 
 Tape *tape_new(void);
-void tape_free(Tape *tape);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Tape, tape_free)
+AUTOPTR(tape_free, Tape)
 
 /* Borrowed numbers without a gradient; and weights, whose gradient tape_back adds to `gradient`
  * (NULL: none). */

@@ -62,9 +62,8 @@ typedef struct {
     TagCase tag;
 } Case;
 
-static CLEAR_DEFINE(case_clear, Case, c, tag_case_clear(&c->tag),
-                    cluster_view_free(c->view), cluster_free(c->cluster));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Case, case_clear)
+OWN_CLEAR_DEFINE(case_clear, Case, c, tag_case_clear(&c->tag), cluster_view_free(c->view),
+                 cluster_free(c->cluster));
 
 static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error)
 {
@@ -149,10 +148,8 @@ static Lessons lessons_new(void)
     return (Lessons){g_ptr_array_new(), g_ptr_array_new()};
 }
 
-static CLEAR_DEFINE(lessons_clear, Lessons, lessons,
-                    g_ptr_array_free(lessons->learnt, TRUE),
-                    g_ptr_array_free(lessons->held, TRUE));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lessons, lessons_clear)
+OWN_CLEAR_DEFINE(lessons_clear, Lessons, lessons, g_ptr_array_free(lessons->learnt, TRUE),
+                 g_ptr_array_free(lessons->held, TRUE));
 
 static bool lectures_hold(Lectures *l, GError **error)
 {
@@ -163,11 +160,10 @@ static bool lectures_hold(Lectures *l, GError **error)
     return parallel_each(n, 0, hold_lecture, l, error);
 }
 
-static CLEAR_DEFINE(lectures_clear, Lectures, l,
-                    release_items(l->found, l->found ? MODELS * l->topologies : 0,
-                                  g_ptr_array_unref),
-                    g_free(l->found));
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Lectures, lectures_clear)
+OWN_CLEAR_DEFINE(lectures_clear, Lectures, l,
+                 release_items(l->found, l->found ? MODELS * l->topologies : 0,
+                               g_ptr_array_unref),
+                 g_free(l->found));
 
 /* The numbers of an epoch: the curves of TAG's Fig. 7, or nothing but the losses. */
 typedef struct {

@@ -18,8 +18,7 @@ typedef struct {
 /* A spanning forest of the groups, which prefers edges with more bytes between groups. pairs:
  * whether pairs have costs. */
 TagTree *tag_tree_new(const TagWork *work, uint32_t n_actions, bool pairs);
-void tag_tree_free(TagTree *tree);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(TagTree, tag_tree_free)
+AUTOPTR(tag_tree_free, TagTree)
 
 /* Of two groups that are neighbours the child; GRAPH_NONE if they are not neighbours. */
 uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b);

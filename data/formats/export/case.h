@@ -35,8 +35,7 @@ typedef struct {
 /* Sets the model's sizes; the second function also the rest, of a plan. */
 void export_case_of(ExportCase *c);
 bool export_case_init(ExportCase *c, GError **error);
-void export_case_clear(ExportCase *c);
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExportCase, export_case_clear)
+AUTOCLEAR(export_case_clear, ExportCase)
 
 /* Fails with "TARGET cannot run this plan: reason (from instruction I on, TEXT)"; always false. */
 bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,

@@ -21,8 +21,7 @@ bool config_wrong(Config *config, const char *key, const char *format, ...)
 
 typedef struct Families Families;
 Families *families_read(GError **error);
-void families_free(Families *families);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Families, families_free)
+AUTOPTR(families_free, Families)
 /* All rows, by their names, and the list of ignored keys, a new reference; KILTER_ERROR_INPUT with
  * file and line if they are damaged. One row; NULL: there is none, or it is damaged. */
 json_t *families_rows(const Families *families, GError **error);

@@ -25,8 +25,7 @@ typedef struct {
 Launch *launch_read(const char *file, GError **error);
 /* The same from text; messages call it `file`. */
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error);
-void launch_free(Launch *launch);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Launch, launch_free)
+AUTOPTR(launch_free, Launch)
 
 /* The keys that it gives a model on n_devices GPUs: global_batch, seq, precision, "" if there are
  * none. The caller frees the text. */

@@ -57,8 +57,7 @@ MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **
 /* The same from text, which ends in '\0' after `length` bytes; messages call it `file`. */
 MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
                                 const Sheets *sheets, GError **error);
-void machine_file_free(MachineFile *machine);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(MachineFile, machine_file_free)
+AUTOPTR(machine_file_free, MachineFile)
 
 /* The data sheet of a GPU by product name or PCI id, or `all` if that is not NULL; NULL if there is
  * none. */

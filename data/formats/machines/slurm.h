@@ -28,8 +28,7 @@ enum { SLURM_MOST_NODES = 10000, SLURM_FILE_BYTES = 64 << 20 };
 
 /* KILTER_ERROR_INPUT names file and line, or the node, and what was expected. */
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error);
-void slurm_free(SlurmFile *slurm);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SlurmFile, slurm_free)
+AUTOPTR(slurm_free, SlurmFile)
 
 uint32_t slurm_gpus(const SlurmFile *slurm);
 /* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL if there

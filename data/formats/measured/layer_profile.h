@@ -36,8 +36,7 @@ typedef struct {
 
 /* Reads a profile. KILTER_ERROR_INPUT with file, line, column and what was expected. */
 LayerProfile *layer_profile_read(const char *file, GError **error);
-void layer_profile_free(LayerProfile *profile);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(LayerProfile, layer_profile_free)
+AUTOPTR(layer_profile_free, LayerProfile)
 
 /* The times of one (gpu type, model, tmp, mbs) in order, without aux rows; empty if there are none.
  * Pointers into the profile; free with g_ptr_array_unref. */

@@ -136,8 +136,7 @@ json_t *onnx_inline(const char *file, const json_t *root, GError **error);
 
 /* `root` has to outlive it. NULL: KILTER_ERROR_INPUT names what does not fit. */
 OnnxModel *onnx_read(const char *file, const json_t *root, GError **error);
-void onnx_free(OnnxModel *model);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(OnnxModel, onnx_free)
+AUTOPTR(onnx_free, OnnxModel)
 
 int64_t onnx_int(const OnnxNode *node, const char *key, int64_t otherwise);
 double onnx_number(const OnnxNode *node, const char *key, double otherwise);

@@ -20,9 +20,10 @@
  * lowered to messages. */
 #pragma once
 
-#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/free.h"
 
 /* id, Chakra's name; in the order of Chakra's numbers, from 1. */
 #define TRACE_KIND_TABLE(X)  \
@@ -98,8 +99,7 @@ enum {
 };
 
 Trace *trace_new(void);
-void trace_free(Trace *trace);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Trace, trace_free)
+AUTOPTR(trace_free, Trace)
 
 static inline const TraceNode *trace_node(const Trace *trace, uint32_t index)
 {

@@ -89,8 +89,7 @@ SimLowered *sim_lower_like(SimNetwork *network, const SimCollective *collective,
  * change, stands for itself, and so do the links of messages that are kept one by one. */
 uint32_t *sim_lowered_fold(SimLowered *const *lowered, uint32_t n,
                            const Topology *topology, const bool *apart);
-void sim_lowered_free(SimLowered *lowered);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimLowered, sim_lowered_free)
+AUTOPTR(sim_lowered_free, SimLowered)
 
 Algorithm sim_lowered_algorithm(const SimLowered *lowered); /* never AUTO */
 double sim_lowered_latency_s(const SimLowered *lowered); /* of all phases, one by one */
@@ -106,8 +105,7 @@ SimRun *sim_run_new(SimNetwork *network, const SimLowered *lowered, SimHandler r
                     SimHandler done, void *context, uint64_t argument);
 void sim_run_arrive(SimRun *run, uint32_t rank); /* rank (group * n + rank) arrives now */
 void sim_run_arrive_all(SimRun *run);
-void sim_run_free(SimRun *run);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimRun, sim_run_free)
+AUTOPTR(sim_run_free, SimRun)
 
 /* Seconds of one execution whose ranks arrive together, on a network on which nothing else runs. */
 double sim_run_alone_s(SimNetwork *network, const SimLowered *lowered);
