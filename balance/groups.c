@@ -25,8 +25,7 @@ static void add_flows(Mesh *mesh, const Graph *graph)
 {
     g_autofree OpId *first = g_new(OpId, graph_n_tensors(graph) + 1);
     memset(first, 0xff, graph_n_tensors(graph) * sizeof *first);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             const Tensor *tensor = graph_tensor(graph, op->in[i]);
             const OpId from =

@@ -47,8 +47,7 @@ static bool is_master(OpKind kind)
 static Reading reading_of(const Graph *graph, TensorId id)
 {
     Reading reading = {0};
-    for (OpId o = 0; o < graph_n_ops(graph); o++) {
-        const Op *op = graph_get_op(graph, o);
+    ops_each (op, o, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             if (op->in[i] != id)
                 continue;

@@ -13,8 +13,7 @@ static bool *needed_tensors(const Graph *graph)
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         needed[t] = graph_tensor(graph, t)->role == ROLE_PARAMETER &&
                     !graph_tensor(graph, t)->frozen;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++)
             needed[op->out[0]] |= needed[op->in[i]];
     }
@@ -50,8 +49,7 @@ static bool *find_of_products(const Graph *graph)
 {
     bool *product = g_new0(bool, graph_n_tensors(graph));
     g_autofree bool *other = g_new0(bool, graph_n_tensors(graph));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             const bool weights = i == 1 && strcmp(op_kind_linear(op->kind), "0|1") == 0;
             *(weights ? &product[op->in[i]] : &other[op->in[i]]) = true;

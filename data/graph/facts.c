@@ -37,8 +37,7 @@ GraphFacts graph_facts(const Graph *graph)
     GraphFacts facts = {.parameters = graph_parameter_count(graph)};
     uint32_t top = 0;
     uint64_t idle = 0, looked_up = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD)
             continue;
         const uint32_t experts = op_experts_of_token(op->kind, &op->attr);

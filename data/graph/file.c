@@ -124,8 +124,7 @@ json_t *graph_to_json(const Graph *graph)
     if (!graph_is_timed(graph))
         return root;
     json_t *seconds = json_object();
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->seconds > 0)
             json_object_set_new(seconds, op->name, json_real(op->seconds));
     }

@@ -107,8 +107,7 @@ char *graph_times_read(Graph *graph, const json_t *times)
         if (wrong)
             return g_strdup_printf("%s: %s", name, wrong);
     }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op_kind_is_opaque(op->kind) && !graph_op_times(graph, id))
             return g_strdup_printf("expected times of op '%s', which is opaque",
                                    op->name);

@@ -26,8 +26,7 @@ uint32_t *graph_tensor_layers(const Graph *graph)
     uint32_t *layer = g_new(uint32_t, n);
     for (TensorId t = 0; t < n; t++)
         layer[t] = GRAPH_NONE;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass == PASS_UPDATE)
             continue;
         note_read(graph, op, layer);

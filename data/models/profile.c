@@ -229,8 +229,7 @@ static bool build_loss(Profile *p)
 static void set_no_times(const Profile *p, GHashTable *types)
 {
     const TimePoint none = {1, 0};
-    for (OpId id = 0; id < graph_n_ops(p->graph); id++) {
-        const Op *op = graph_get_op(p->graph, id);
+    ops_each (op, id, p->graph) {
         if (!op_kind_is_opaque(op->kind) ||
             !g_hash_table_contains(p->joins, GUINT_TO_POINTER(op->of)))
             continue;

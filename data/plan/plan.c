@@ -83,8 +83,7 @@ static uint16_t *tensor_segments(const Graph *graph, const uint16_t *segment)
     if (!segment)
         return result;
     g_autofree bool *seen = g_new0(bool, n_tensors);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             if (!seen[op->in[i]])
                 result[op->in[i]] = segment[id];

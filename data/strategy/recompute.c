@@ -76,8 +76,7 @@ RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode)
 {
     RecomputeWay *way = g_new0(RecomputeWay, graph_n_ops(graph) + 1);
     g_autofree uint32_t *products = g_new0(uint32_t, graph_n_layers(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD || mode[op->layer] & RECOMPUTE_FULL)
             continue;
         for (uint32_t c = 0; c < G_N_ELEMENTS(CLASS) && way[id] == RECOMPUTE_STAYS; c++)
@@ -91,8 +90,7 @@ RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode)
 bool *recompute_kept(const Graph *graph, const RecomputeWay *way, const Recompute *mode)
 {
     bool *kept = g_new0(bool, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t k = 0; k < op->n_in && op->pass == PASS_FORWARD; k++) {
             const OpId by = graph_tensor(graph, op->in[k])->producer;
             const uint32_t layer = by != GRAPH_NONE ? graph_get_op(graph, by)->layer : 0;

@@ -158,8 +158,7 @@ json_t *plan_words_experts_json(const Evaluation *evaluation)
     uint32_t n = 0, whole = 0, experts = 0;
     uint32_t sharers =
         program->n_groups ? program->group[0].n_devices : evaluation->plan->n_devices;
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(evaluation->graph, instr->op);

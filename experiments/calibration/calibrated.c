@@ -55,8 +55,7 @@ static bool compute_outside(const Plan *plan, const Graph *graph, const ClusterV
 uint32_t calibrated_outside(const Plan *plan, const Graph *graph, const ClusterView *view)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < plan->program->n; i++) {
-        const Instr *instr = &plan->program->instr[i];
+    items_each (const Instr, instr, plan->program->instr, plan->program->n) {
         if (instr->kind == INSTR_COMPUTE) {
             n += compute_outside(plan, graph, view, instr);
         } else if (instr->kind == INSTR_COLLECTIVE &&

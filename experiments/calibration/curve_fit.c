@@ -99,8 +99,7 @@ static bool alike(const CollectiveCurve *a, const CollectiveCurve *b)
 static double slope_of(const CollectiveCurves *curves, const CollectiveCurve *like)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, most = INFINITY;
-    for (uint32_t c = 0; c < curves->n; c++) {
-        const CollectiveCurve *curve = &curves->curve[c];
+    items_each (const CollectiveCurve, curve, curves->curve, curves->n) {
         if (!alike(curve, like))
             continue;
         const double steps = curve_steps(curve->kind, place_of(curve));

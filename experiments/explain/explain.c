@@ -267,8 +267,7 @@ static char *pattern_in_group(const Explain *e, const Instr *instr, const char *
 
 static void add_patterns(Explain *e)
 {
-    for (OpId o = 0; o < graph_n_ops(e->graph); o++) {
-        const Op *op = graph_get_op(e->graph, o);
+    ops_each (op, o, e->graph) {
         uint32_t weight;
         if (op->pass != PASS_FORWARD || op->layer != e->shown || !e->forms->compute[o] ||
             !pattern_weight(e->graph, o, &weight))

@@ -196,8 +196,7 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
 
 void claims_count(const Claims *claims, ClaimsCount *count)
 {
-    for (uint32_t i = 0; i < claims->n; i++) {
-        const Claim *claim = &claims->claim[i];
+    items_each (const Claim, claim, claims->claim, claims->n) {
         const ClaimColumn *fitted = claims_column(claims, claim, CLAIMS_CALIBRATED);
         count->n++;
         count->open += isnan(claim->ours);

@@ -65,8 +65,7 @@ static double path_s(const Graph *graph, const double *once)
 {
     g_autofree double *end = g_new(double, graph_n_ops(graph));
     double longest = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         double start = 0;
         for (uint32_t i = 0; i < op->n_in; i++) {
             const OpId producer = graph_tensor(graph, op->in[i])->producer;

@@ -21,8 +21,7 @@ static TensorId root_of(const Graph *graph, TensorId id)
 static double *kept_bytes(const Graph *graph)
 {
     double *kept = g_new0(double, graph_n_tensors(graph));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; op->pass == PASS_BACKWARD && i < op->n_in; i++) {
             const Tensor *tensor = graph_tensor(graph, op->in[i]);
             if (tensor->role != ROLE_ACTIVATION)

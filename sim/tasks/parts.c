@@ -63,8 +63,7 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
 static const double **find_slots(const Graph *graph, const GPtrArray *tokens)
 {
     const double **slots = g_new0(const double *, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         OpSpace space;
         graph_op_space(graph, id, &space);
         for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {

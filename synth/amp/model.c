@@ -190,8 +190,7 @@ static void read_outputs(Reading *r)
 {
     const Graph *graph = r->graph;
     g_autofree uint32_t *last = g_new0(uint32_t, graph_n_tensors(graph));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
             last[op->in[i]] = MAX(last[op->in[i]], op->layer);
     }

@@ -331,8 +331,7 @@ static void read_boundaries(const Reading *r)
     const uint32_t n = graph_n_tensors(graph);
     g_autofree uint32_t *last = g_new0(uint32_t, n), *least = g_new(uint32_t, n);
     memset(least, 0xff, n * sizeof *least);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; op->pass != PASS_UPDATE && i < op->n_in; i++) {
             last[op->in[i]] = MAX(last[op->in[i]], op->layer);
             least[op->in[i]] = MIN(least[op->in[i]], op->layer);

@@ -131,8 +131,7 @@ static void lower_least(const Parts *t, JointProblem *p)
 static bool has_experts(const Graph *graph)
 {
     bool any = false;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         any |= op_experts_of_token(op->kind, &op->attr) > 0;
     }
     return any;

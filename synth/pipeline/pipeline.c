@@ -224,8 +224,7 @@ static bool emit_steps(Builder *b, GError **error)
 
 static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **error)
 {
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD)
             continue;
         if (p->stage[id] >= p->n_stages)

@@ -79,8 +79,7 @@ static uint32_t *find_homes(const Builder *b)
     uint32_t *home = g_new(uint32_t, graph_n_tensors(graph));
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         home[t] = b->pipeline->n_stages;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
             home[op->in[i]] = MIN(home[op->in[i]], b->pipeline->stage[id]);
     }
@@ -133,8 +132,7 @@ static void find_stages(Builder *b)
 bool *synth_forward_reads(const Graph *graph)
 {
     bool *read = g_new0(bool, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++)
             read[op->in[i]] = true;
     }

@@ -267,8 +267,7 @@ static void divide_sequences(Builder *b)
     }
     place_experts(b);
     const ShardPrices prices = shard_prices(b);
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
+    ops_each (op, id, b->graph) {
         Rule rule;
         if (op->pass == PASS_UPDATE)
             continue;
@@ -351,8 +350,7 @@ static void bring_home(Builder *b)
 
 static void divide_experts(Builder *b)
 {
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
+    ops_each (op, id, b->graph) {
         Rule rule;
         if (op->pass == PASS_UPDATE || op->of == GRAPH_NONE ||
             !(op->pass == PASS_FORWARD          ? expert_rule(b, id, &rule)
@@ -390,8 +388,7 @@ static void place_states(Builder *b)
         b->made[t] = b->made[of];
         b->home[t] = b->home[of];
     }
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
+    ops_each (op, id, b->graph) {
         for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_IN; k++)
             b->need[id * OP_MAX_IN + k] = b->made[op->in[0]];
         for (uint32_t k = 0; op->pass == PASS_UPDATE && k < OP_MAX_OUT; k++)

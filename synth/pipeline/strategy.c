@@ -33,8 +33,7 @@ static Program *whole_program(const Graph *graph, const ClusterView *view, GErro
 static uint32_t fewest_experts(const Graph *graph)
 {
     uint32_t fewest = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         OpSpace space;
         if (op->pass != PASS_FORWARD)
             continue;

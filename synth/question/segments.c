@@ -76,8 +76,7 @@ static bool match(const Graph *graph, const char *entries, uint16_t *segment,
         char *equals = strrchr(*p, '=');
         *equals = '\0';
         bool any = false;
-        for (OpId id = 0; id < graph_n_ops(graph); id++) {
-            const Op *op = graph_get_op(graph, id);
+        ops_each (op, id, graph) {
             if (op->pass == PASS_FORWARD && g_pattern_match_simple(*p, op->name)) {
                 segment[id] = (uint16_t)g_ascii_strtoull(equals + 1, NULL, 10);
                 any = true;

@@ -104,8 +104,7 @@ static OpId find_fullest(const Graph *graph, const OpId *saver)
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         if (saver[t] != GRAPH_NONE)
             paid[saver[t]] += (double)tensor_bytes(graph_tensor(graph, t));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD)
             continue;
         OpId backward[MAX_BACKWARD];
@@ -132,8 +131,7 @@ static void find_savers(Pricer *pricer)
     pricer->saver = g_new(OpId, graph_n_tensors(graph));
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         pricer->saver[t] = GRAPH_NONE;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD)
             continue;
         OpId backward[MAX_BACKWARD];

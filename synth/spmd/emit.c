@@ -135,8 +135,7 @@ static void emit_backward(Emitter *e, OpId id)
 static void emit_updates(Emitter *e)
 {
     for (int pass = 0; pass < 3; pass++)
-        for (OpId id = 0; id < graph_n_ops(e->graph); id++) {
-            const Op *op = graph_get_op(e->graph, id);
+        ops_each (op, id, e->graph) {
             if (op->pass != PASS_UPDATE)
                 continue;
             const Rule *rule = &e->assignment->rule[id];
@@ -152,8 +151,7 @@ static void emit_updates(Emitter *e)
 
 static void collect_needs(Emitter *e)
 {
-    for (OpId id = 0; id < graph_n_ops(e->graph); id++) {
-        const Op *op = graph_get_op(e->graph, id);
+    ops_each (op, id, e->graph) {
         for (uint32_t i = 0; i < op->n_in; i++)
             if (op->pass != PASS_UPDATE)
                 e->needed[op->in[i]] |= (FormSet)(1u << e->assignment->rule[id].form[i]);

@@ -45,8 +45,7 @@ static Form form_read(const Program *program, const Graph *graph, const uint32_t
 static void read_gradients(const Program *program, const Graph *graph, const uint32_t *at,
                            bool take, const bool *from, Assignment *a)
 {
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD || from[op->layer] != take)
             continue;
         for (uint32_t o = 0; o < op->n_out; o++) {
@@ -55,8 +54,7 @@ static void read_gradients(const Program *program, const Graph *graph, const uin
                 a->gradient[op->out[o]] = form_read(program, graph, at, id, gradient);
         }
     }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in && op->pass == PASS_FORWARD; i++) {
             const OpId sum = graph_accumulation(graph, id, i),
                        by = graph_tensor(graph, op->in[i])->producer;

@@ -57,8 +57,7 @@ static void find_crossings(Pricer *pricer)
         known[t] = maker != UINT32_MAX;
         s->made[t] = s->read[t] = (uint16_t)(known[t] ? maker : 0);
     }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             const TensorId t = op->in[i];
             if (!known[t])

@@ -16,8 +16,7 @@ static SfbCosts *costs_of(const TagSpace *space, const TagWork *work, SimQuick *
     costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
     costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
     costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         costs->compute_s[id] = INFINITY;
         if (placement->group[id] != replicas || work->batch->loop[id] < 0)
             continue;

@@ -49,8 +49,7 @@ static void divide_by_sum(double *value, uint32_t n)
 static void find_groups(NetCase *c)
 {
     const Graph *graph = c->work->graph;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         const uint32_t to = c->work->group[id];
         c->time_s[to] += c->work->time_s[id];
         for (uint32_t i = 0; i < op->n_in; i++) {

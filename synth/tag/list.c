@@ -54,8 +54,7 @@ static void add_arcs(GArray *arcs, const TagSpace *space, const TagWork *work,
                      SimQuick *quick, uint32_t *sent)
 {
     const uint32_t n_devices = space->view->n_devices;
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
-        const Op *op = graph_get_op(work->graph, id);
+    ops_each (op, id, work->graph) {
         const uint32_t to = work->group[id];
         for (uint32_t i = 0; op->pass == PASS_FORWARD && i < op->n_in; i++) {
             const OpId by = graph_tensor(work->graph, op->in[i])->producer;

@@ -57,8 +57,7 @@ static OpId longest_path(TagBound *b, const uint16_t *action, OpId *before,
     const Graph *graph = b->work->graph;
     OpId last = 0;
     *length = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         const uint32_t to = action[b->work->group[id]];
         double start = 0;
         if (before)

@@ -67,8 +67,7 @@ void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t 
     g_autofree Runs *runs = find_runs(work);
     g_autofree uint64_t *load = g_new0(uint64_t, space->view->n_devices);
     memset(placement->server, 0, graph_n_tensors(graph) * sizeof *placement->server);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         const TagAction *a = &space->action[action[work->group[id]]];
         uint16_t *group = &placement->group[id];
         if (a->option == TAG_ONE)

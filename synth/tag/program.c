@@ -63,8 +63,7 @@ static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
 /* A parameter and its states rest where the parameter's update runs. */
 static void find_homes(Builder *b)
 {
-    for (OpId id = 0; id < graph_n_ops(b->graph); id++) {
-        const Op *op = graph_get_op(b->graph, id);
+    ops_each (op, id, b->graph) {
         for (uint32_t i = 0; op->pass == PASS_UPDATE && i < op->n_in; i++)
             if (graph_tensor(b->graph, op->in[i])->producer == GRAPH_NONE)
                 b->home[op->in[i]] = group_of(b, id);
@@ -200,8 +199,7 @@ static bool *find_late(const Builder *b)
 {
     const Graph *graph = b->graph;
     bool *late = g_new0(bool, graph_n_ops(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         late[id] = op->pass == PASS_UPDATE;
         for (uint32_t i = 0; i < op->n_in; i++) {
             const OpId by = graph_tensor(graph, op->in[i])->producer;

@@ -72,8 +72,7 @@ TagRoom *tag_room_new(const TagBound *b)
         room->has[j] = (double)b->space->view->device[j].memory_bytes;
         room->has[n] += room->has[j];
     }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_UPDATE)
             continue;
         const double bytes = resting_bytes(graph, op);

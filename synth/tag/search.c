@@ -33,8 +33,7 @@ static void find_order(TagState *t)
         by_cost[i].group = by_place[i].group = i;
         by_place[i].key = INFINITY;
     }
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
-        const Op *op = graph_get_op(work->graph, id);
+    ops_each (op, id, work->graph) {
         if (!t->search->by_gradients)
             by_cost[work->group[id]].key -= work->time_s[id];
         else if (op->pass == PASS_UPDATE)

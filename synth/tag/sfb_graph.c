@@ -80,8 +80,7 @@ SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
     costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
     costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
     costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         double whole_s = INFINITY, shared_s = 0;
         if (is_cut(batch, id))
             find_times(graph, batch, id, view, share, &whole_s, &shared_s);
@@ -134,8 +133,7 @@ double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCos
         producer[t] =
             made_by != GRAPH_NONE && is_cut(batch, made_by) ? made_by : SFB_NO_OP;
     }
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; is_cut(batch, id) && i < op->n_in; i++) {
             const SfbRead read = {id, op->in[i]};
             bool again = false;

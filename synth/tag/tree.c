@@ -22,8 +22,7 @@ static Flow *find_flows(const TagWork *work, uint32_t *n)
     const uint32_t n_groups = work->n_groups;
     g_autofree double *bytes = g_new0(double, (gsize)n_groups *n_groups + 1);
     GArray *flow = g_array_new(FALSE, FALSE, sizeof(Flow));
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++) {
-        const Op *op = graph_get_op(work->graph, id);
+    ops_each (op, id, work->graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             const Tensor *tensor = graph_tensor(work->graph, op->in[i]);
             if (tensor->producer == GRAPH_NONE)

@@ -15,8 +15,7 @@ bool *tag_rows_find_waited(const TagBound *b)
     const Graph *graph = b->work->graph;
     const BatchForms *batch = b->work->batch;
     bool *waited = g_new0(bool, graph_n_tensors(graph) + 1);
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; batch->loop[id] >= 0 && i < op->n_in; i++) {
             const OpId by = graph_tensor(graph, op->in[i])->producer;
             waited[op->in[i]] |= by != GRAPH_NONE && batch->loop[by] >= 0 &&

@@ -22,8 +22,7 @@ enum { READ_BACKWARD = 1, READ_BEYOND = 2 };
 static uint8_t *readers(const Graph *graph)
 {
     uint8_t *read = g_new0(uint8_t, graph_n_tensors(graph));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
             const OpId by = graph_tensor(graph, op->in[i])->producer;
             if (op->pass == PASS_BACKWARD)
@@ -71,8 +70,7 @@ uint32_t *again_order(const Graph *graph, uint32_t *n)
     g_autofree uint8_t *read = readers(graph);
     for (uint32_t l = 0; l < n_layers; l++)
         layer[l].layer = l;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD)
             continue;
         layer[op->layer].flops += graph_op_flops(graph, id);

@@ -133,8 +133,7 @@ static uint32_t *heaviest_first(const Graph *graph)
     uint32_t *order = g_new(uint32_t, n);
     for (uint32_t l = 0; l < n; l++)
         weight[l].layer = l;
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         for (uint32_t i = 0; i < op->n_in && op->pass == PASS_FORWARD; i++)
             if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER)
                 weight[op->layer].bytes += tensor_bytes(graph_tensor(graph, op->in[i]));

@@ -73,8 +73,7 @@ GPtrArray *layer_profile_select(const LayerProfile *profile, const char *type,
 static GArray *transformer_layers(const Graph *graph)
 {
     GArray *layers = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const Op *op = graph_get_op(graph, id);
+    ops_each (op, id, graph) {
         if (op_kind_is_attention(op->kind))
             g_array_append_val(layers, op->layer);
     }
