@@ -42,10 +42,12 @@
     X(pascal_row, "elements", 1, 1e9) /* sum at which its linear kernels have half the rate */ \
     X(pascal_odd, "1", 0.1, 1)     /* unaligned linear kernels of sm 61 */
 
-/* Between kernels. */
+/* Between kernels, and of collectives' kernels beside others. */
 #define STREAM_CONSTANTS(X)                                                                \
     X(gap, "us", 0, 1000)          /* of two kernels of a stream */                        \
-    X(reach, "1", 0.1, 1)          /* of the peak in 16 bits by the best product, if it was not measured */
+    X(reach, "1", 0.1, 1)          /* of the 16-bit peak by the best product, if not measured */ \
+    X(ring, "GB/s", 1, 1000)       /* of a ring of a collective inside a machine */        \
+    X(blocks, "1", 1, 64)          /* multiprocessors of a collective's kernel for a ring */
 
 /* Kernels that pass over memory. */
 #define MEMORY_CONSTANTS(X)                                                                \

@@ -2,7 +2,10 @@
  * own. */
 #include "data/cluster/cluster.h"
 
+#include <math.h>
+
 #include "data/base/error.h"
+#include "data/cluster/kernel_device.h"
 #include "data/cluster/runtime.h"
 #include "data/cluster/sites.h"
 
@@ -68,6 +71,31 @@ static ClusterView *view_copy(const ClusterView *view)
     return copy;
 }
 
+/* Multiprocessors that the kernel of a collective takes: some for each of its rings. There is one
+ * ring for each port between machines, and inside a machine one for so many bytes a second
+ * (ncclTopoPostset in NCCL's src/graph/connect.cc, 20 GB/s of a link in topo.h). */
+static double channels_of(const ClusterView *view, const Device *device)
+{
+    const Cluster *cluster = view->cluster;
+    const Machine *machine = &cluster->machine[device->machine];
+    const double ring = device->kernels->device->constants.stream.ring * 1e9,
+                 inside = fmax(ceil(machine->inner.bandwidth / ring), 1),
+                 rings = cluster->n_machines > 1
+                             ? fmin(inside, MAX(machine->port.nics, 1))
+                             : inside;
+    return fmin(device->kernels->device->constants.stream.blocks * rings,
+                device->kernels->stack.channels);
+}
+
+/* Of computation beside a collective, which has the other multiprocessors. A slowdown in the
+ * cluster's file is a measured one and counts instead. */
+static double slowdown_of(const ClusterView *view, const Device *device)
+{
+    const double measured = view->cluster->type[device->type].slowdown,
+                 all = device->kernels->device->chip.processors;
+    return measured > 1 ? measured : all / fmax(all - channels_of(view, device), 1);
+}
+
 /* Lets devices point to the prices of this view. */
 static void view_price(ClusterView *view)
 {
@@ -75,6 +103,8 @@ static void view_price(ClusterView *view)
         const KernelPricing *pricing =
             device->fitted ? &view->pricing[device->fitted - 1] : NULL;
         device->kernels = pricing && pricing->device && !device->mixed ? pricing : NULL;
+        if (device->kernels)
+            device->slowdown = slowdown_of(view, device);
     }
 }
 

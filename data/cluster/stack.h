@@ -20,7 +20,9 @@
  *   dispatch      accesses to the tokens that experts get, in each exchange with them, to sort, pad
  * and convert them
  *   once          part of these tokens that go to a machine once, for all their experts there
- *   beside        part of these exchanges beside another microbatch in the other direction */
+ *   beside        part of these exchanges beside another microbatch in the other direction
+ *   channels      the most multiprocessors that the kernel of a collective takes from computation
+ * beside it (data/cluster/measured_view.c) */
 #define STACK_TABLE(X)          \
     X(elementwise, 0.65, 0, 10) \
     X(gelu, 1, 1, 20)           \
@@ -35,7 +37,8 @@
     X(overlap, 0, 0, 1)         \
     X(dispatch, 0, 0, 1000) \
     X(once, 0, 0, 1)        \
-    X(beside, 0, 0, 1)
+    X(beside, 0, 0, 1)      \
+    X(channels, 0, 0, 64)
 
 /* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */
 #define STACK_LAUNCH_S 5e-6

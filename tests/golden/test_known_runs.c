@@ -36,7 +36,7 @@ static const struct {
      "llama-2-7b:seq=4096,global_batch=256,precision=bf16-fsdp 16x8xa100-80g@4xeth-100 "
      "--set zero=3 --set micro_batch=2 "
      "--set runtime=fsdp --fidelity flow --set network=crossbar --set streams=2",
-     57, 8},
+     57, 5},
     {"DeepSeek-V3 (2024; 38.9 with causal FLOPs, as Kilter counts them)",
      "deepseek-v3:seq=4096,global_batch=15360,precision=fp8 256x8xh800@8xib-ndr --set "
      "pp=16 --set ep=64 --set zero=1 "

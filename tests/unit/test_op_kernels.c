@@ -347,6 +347,42 @@ static void test_dispatch(void **state)
     clear(&other);
 }
 
+/* The slowdown of the first device of a cluster under a runtime. */
+static double slowdown_on(const char *machines, const char *runtime, double measured)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = g_strdup_printf("{name: made, machines: [{%s}]}", machines);
+    g_autoptr(Cluster) cluster = cluster_parse("made", text, strlen(text), &error);
+    assert_no_error(error);
+    cluster->type[0].slowdown = measured;
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Runtime) held = runtime_load(runtime, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) priced = cluster_view_priced(view, true, &held->stack);
+    g_autoptr(ClusterView) again = cluster_view_priced(priced, true, &STACK_DEFAULT);
+    assert_true(again->device[0].slowdown == fmax(measured, 1));
+    return priced->device[0].slowdown;
+}
+
+/* A collective's kernel takes two multiprocessors for each ring: one of 20 GB/s inside a machine,
+ * one of a port between machines, and 24 at the most. A slowdown that the cluster's file says
+ * counts instead. */
+static void test_channels(void **state)
+{
+    static const char DGX[] = "device: a100-80g, gpus: 8, count: 2, nic: ib-hdr, nics: 8",
+                      PORTS[] =
+                          "device: a100-80g, gpus: 8, count: 2, nic: ib-hdr, nics: 4",
+                      ALONE[] = "device: h100-sxm, gpus: 8, nic: ib-ndr, nics: 8",
+                      PCIE[] = "device: t4, gpus: 4, nic: eth-100";
+    (void)state;
+    assert_close(slowdown_on(DGX, "fsdp", 1), 108.0 / (108 - 2 * 8), 1e-12);
+    assert_close(slowdown_on(PORTS, "fsdp", 1), 108.0 / (108 - 2 * 4), 1e-12);
+    assert_close(slowdown_on(ALONE, "fsdp", 1), 132.0 / (132 - 24), 1e-12);
+    assert_close(slowdown_on(PCIE, "ddp", 1), 40.0 / (40 - 2), 1e-12);
+    assert_close(slowdown_on(DGX, "fsdp", 1.3), 1.3, 1e-12);
+    assert_true(slowdown_on(DGX, "none", 1) == 1);
+}
+
 /* The host launches a grouped product once for each expert, in 8 and 4 bits three times: where experts
  * have few rows, it takes longer than the product. */
 static void test_launches(void **state)
@@ -421,12 +457,12 @@ static void test_alike(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products), cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),   cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_autocast), cmocka_unit_test(test_several_kernels),
-        cmocka_unit_test(test_flash),    cmocka_unit_test(test_recurrence),
-        cmocka_unit_test(test_dispatch), cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_bound),    cmocka_unit_test(test_many_prices),
-        cmocka_unit_test(test_alike)};
+        cmocka_unit_test(test_products),    cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_shares),      cmocka_unit_test(test_stack),
+        cmocka_unit_test(test_autocast),    cmocka_unit_test(test_several_kernels),
+        cmocka_unit_test(test_flash),       cmocka_unit_test(test_recurrence),
+        cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
+        cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
