@@ -23,7 +23,9 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
 uint32_t names_place(const void *first, size_t stride, uint32_t n, const char *name);
 #define NAME_PLACE(array, n, member, name) \
     names_place((n) > 0 ? &(array)->member : NULL, sizeof *(array), n, name)
-#define TEXT_PLACE(array, n, name) names_place(array, sizeof *(array), n, name)
+/* Does not compile for an array of arrays of characters. */
+#define TEXT_PLACE(array, n, name) \
+    names_place(array, sizeof(char *[sizeof *(array) == sizeof(char *) ? 1 : -1]), n, name)
 /* The element whose member is the name, or NULL. */
 #define NAME_ROW(array, n, member, name) \
     names_row(array, sizeof *(array), NAME_PLACE(array, n, member, name), n)

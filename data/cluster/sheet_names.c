@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/base/names.h"
 #include "data/cluster/sheet.h"
 
 enum { MOST_WORDS = 24, WORD_BYTES = 24 };
@@ -71,7 +70,10 @@ static Words words_of(const char *text)
 
 static bool has_word(const Words *words, const char *word)
 {
-    return TEXT_PLACE(words->word, words->n, word) < words->n;
+    for (uint32_t i = 0; i < words->n; i++)
+        if (strcmp(words->word[i], word) == 0)
+            return true;
+    return false;
 }
 
 /* Whether both are the same without the gaps: "rtx3090" of a list of nodes. */
