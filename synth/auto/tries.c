@@ -1,0 +1,219 @@
+/* One try: a planner on a choice of machines; what bounds and memory say of it before, and its turn. */
+#include "synth/auto/tries.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "data/base/free.h"
+#include "data/base/order.h"
+#include "data/base/units.h"
+#include "synth/answer/complete.h"
+
+/* Frees what the choice did not take over. */
+CLEAR_DEFINE(task_clear, Task, task, let_go(task->report, sim_report_free),
+             let_go(task->plan, plan_free), let_go(task->graph, graph_free),
+             let_go(task->view, cluster_view_free), g_clear_error(&task->error));
+
+FREE_DEFINE(task_free, Task, task, task_clear(task));
+
+/* --- what can be said before --- */
+
+/* Whether every program of the planner needs more memory than the devices have: for states, or
+ * also for the backward pass, of which two microbatches that take turns may need only half. */
+static bool cannot_fit(const PortfolioRun *run, const Task *task)
+{
+    enum { TURNS = 2 };
+    const Planner *planner = task->attempt->planner;
+    const Strategy *strategy = &task->options.strategy;
+    SimMemoryFloor floor = run->floor;
+    if (planner_can(planner, PLANNER_GROUPS) || strategy->microbatches > 1 ||
+        strategy->recompute)
+        floor.divided_bytes = 0;
+    else if (planner_can(planner, PLANNER_TURNS) || task->options.duplex == DUPLEX_ON)
+        floor.divided_bytes /= TURNS;
+    return !strategy->offload && !sim_memory_floor_fits(&floor, task->view);
+}
+
+/* Whether every device gets an equal share of every cut dimension. */
+static bool is_even(const PortfolioRun *run, const Planner *planner)
+{
+    const RatiosChoice ratios = planner_ratios(run->options);
+    return run->options->strategy.microbatches <= 1 &&
+           (ratios == RATIOS_EVEN ||
+            (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));
+}
+
+/* The runtime that the try's plan is for; NULL: none. */
+static const char *try_runtime(const PortfolioRun *run, const PortfolioChoice *choice,
+                               const PortfolioTry *attempt)
+{
+    PlannerOptions options = *run->options;
+    technique_apply(attempt->set, &options);
+    return planner_runtime(attempt->planner, &options, choice->cluster);
+}
+
+/* The choice's machines with the prices of ops that the try's planner sees; NULL: not known. */
+static ClusterView *priced_view(const PortfolioRun *run, const PortfolioChoice *choice,
+                                const PortfolioTry *attempt)
+{
+    return planner_view(run->options, try_runtime(run, choice, attempt), choice->cluster,
+                        attempt->granularity);
+}
+
+/* No plan of any try is faster; 0: not known. Prices differ by runtime only. */
+double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *choice)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    double least_s = INFINITY;
+    array_each (const PortfolioTry, attempt, choice->tries) {
+        const char *name = try_runtime(run, choice, attempt);
+        if (!g_hash_table_add(seen, (gpointer)(name ? name : "")))
+            continue;
+        g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
+        least_s = fmin(least_s, view ? sim_compute_bound_s(run->graph, view) : 0);
+    }
+    return isfinite(least_s) ? least_s : 0;
+}
+
+/* known: [granularity, runtime] the bounds of even shares on the choice's machines so far. */
+static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
+                       const PortfolioTry *attempt, GHashTable *known)
+{
+    if (!is_even(run, attempt->planner))
+        return choice->bound_s;
+    const char *runtime = try_runtime(run, choice, attempt);
+    char *key = g_strdup_printf("%d %s", attempt->granularity, runtime ? runtime : "");
+    double *bound_s = g_hash_table_lookup(known, key);
+    if (bound_s) {
+        g_free(key);
+        return *bound_s;
+    }
+    g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
+    bound_s = g_new(double, 1);
+    *bound_s = fmax(choice->bound_s, view ? sim_even_bound_s(run->graph, view) : 0);
+    g_hash_table_insert(known, key, bound_s);
+    return *bound_s;
+}
+
+Effort try_effort(const PortfolioRun *run)
+{
+    enum { QUICK_WORK = 1, NORMAL_WORK = 40 };
+    const uint32_t work = run->options->work;
+    return work == 0 || work > NORMAL_WORK ? EFFORT_LONG
+           : work > QUICK_WORK             ? EFFORT_NORMAL
+                                           : EFFORT_QUICK;
+}
+
+/* Whether the first plan is wanted soon, and programs may be long, which the planner that comes
+ * first makes many of. Strategies come first then, and the rest only where nothing has a plan. */
+bool try_is_hasty(const PortfolioRun *run)
+{
+    enum { LONG_PROGRAM = 400000 }; /* instructions: a second or two for that planner */
+    return try_effort(run) == EFFORT_QUICK &&
+           (uint64_t)graph_n_ops(run->graph) * graph_batch(run->graph) > LONG_PROGRAM;
+}
+
+static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
+{
+    const Planner *planner = attempt->planner;
+    const bool plain = !*attempt->set;
+    if (hasty && plain && planner_can(planner, PLANNER_FIRST))
+        return LAST;
+    if (hasty && planner_can(planner, PLANNER_STRATEGY) &&
+        !planner_can(planner, PLANNER_LAST) &&
+        (plain || technique_when(attempt->set) == TECHNIQUE_EARLY))
+        return plain ? FIRST : EARLY;
+    return planner_can(planner, PLANNER_FIRST)  ? plain ? FIRST : TECHNIQUES
+           : planner_can(planner, PLANNER_LAST) ? LAST
+           : planner_can(planner, PLANNER_SEARCHES) || planner_can(planner, PLANNER_TURNS)
+               ? plain ? LONG : LONG_TECHNIQUES
+           : plain ? QUICK
+                   : TECHNIQUES;
+}
+
+static ORDER_POINTERS(by_turn, Task, ASCENDING(phase), ASCENDING(bound_s),
+                      ASCENDING(number));
+
+GPtrArray *portfolio_tasks(const PortfolioRun *run)
+{
+    GPtrArray *tasks = g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
+    const GPtrArray *choices = run->portfolio->choices;
+    pointers_each (PortfolioChoice, choice, choices) {
+        g_autoptr(GHashTable) known =
+            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        for (uint32_t t = 0; t < choice->tries->len - 1; t++) { /* the last: neighbours */
+            Task *task = g_new0(Task, 1);
+            task->choice = choice;
+            task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
+            task->phase = phase_of(task->attempt, run->hasty);
+            task->options = *run->options;
+            technique_apply(task->attempt->set, &task->options);
+            task->number = tasks->len;
+            task->bound_s = bound_of(run, choice, task->attempt, known);
+            g_ptr_array_add(tasks, task);
+        }
+    }
+    g_ptr_array_sort(tasks, by_turn);
+    return tasks;
+}
+
+/* --- one try --- */
+
+static void refuse_floor(const PortfolioRun *run, Task *task)
+{
+    double all = 0;
+    items_each (const Device, device, task->view->device, task->view->n_devices)
+        all += (double)device->memory_bytes;
+    g_autofree char *states = units_format(run->floor.held_bytes, QUANTITY_BYTES),
+                    *memory = units_format(all, QUANTITY_BYTES);
+    kilter_fail(
+        &task->error, KILTER_ERROR_INFEASIBLE,
+        "does not fit: its states take %s, with its backward pass more, and all devices "
+        "have %s; train=lora:16 of the model or offload=optimizer take less",
+        states, memory);
+}
+
+static void plan_once(const PortfolioRun *run, Task *task)
+{
+    task->options.budget_s = answer_seconds_left(run->deadline_us); /* of all tries */
+    task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
+    g_autoptr(Question) question =
+        question_open_on(task->attempt->planner, run->portfolio->model, run->graph,
+                         task->view, &task->options, &task->error);
+    if (!question)
+        return;
+    if (cannot_fit(run, task)) {
+        refuse_floor(run, task);
+        return;
+    }
+    const AnswerLimits limits = {.upper_s = task->upper_s,
+                                 .unbounded = true,
+                                 .brief = run->options->target == TARGET_ANY,
+                                 .beaten = &task->attempt->beaten};
+    g_autoptr(Answer) answer =
+        question_answer(question, task->choice->cluster->name, &limits, &task->error);
+    if (!answer)
+        return;
+    task->plan = answer_take_plan(answer);
+    task->report = answer_take_report(answer);
+    task->graph = question_graph(question);
+}
+
+bool portfolio_try(void *context, uint32_t i, GError **error)
+{
+    (void)error; /* a try that fails does not stop the others */
+    Tasks *tasks = context;
+    Task *task = g_ptr_array_index(tasks->task, tasks->first + i);
+    const PortfolioOptions *how = tasks->run->how;
+    if (how->progress) {
+        g_autofree char *what = g_strdup_printf(
+            "%s%s%s on %s", task->attempt->planner->name, *task->attempt->set ? " " : "",
+            task->attempt->set, task->choice->machines);
+        g_mutex_lock(&tasks->lock);
+        how->progress(how->context, tasks->done++, tasks->task->len, what);
+        g_mutex_unlock(&tasks->lock);
+    }
+    if (!task->attempt->reason)
+        plan_once(tasks->run, task);
+    return true;
+}

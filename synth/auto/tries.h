@@ -1,0 +1,97 @@
+/* Tries of a portfolio, and what its parts share (private to auto). */
+#pragma once
+
+#include "synth/auto/neighbours.h"
+#include "synth/auto/portfolio.h"
+
+/* Tries: a planner on a choice of machines, several at once.
+ *
+ * Tries are run in rounds. The fastest plan so far, with which a round's tries are compared, is
+ * fixed before the round begins, and the plans of the round are taken in the order of the tries
+ * after it. So the result does not depend on which try ends first. */
+
+typedef struct {
+    Portfolio *portfolio;
+    const PortfolioOptions *how;
+    const PlannerOptions *options;
+    Graph *graph;
+    TechniqueNeeds has; /* of what techniques need */
+    SimMemoryFloor floor;
+    gint64 deadline_us; /* 0: none */
+    bool hasty;         /* try_is_hasty() */
+    double best_s;      /* least time of all choices; INFINITY at first */
+    GPtrArray *
+        others; /* Task: the fastest plans that are not their choices' own, by their times */
+    GError *failure;  /* the failure that says most, NULL: none */
+    uint32_t telling; /* how much it says */
+} PortfolioRun;
+
+/* Tries per round: few, so that each is compared with a recent best plan; first that of the planner
+ * that is seldom beaten on the most promising machines. */
+enum { FIRST_ROUND = 1, ROUND = 4 };
+
+/* Plans that are compared again in the end: those of so many choices, the first ones, and as many
+ * others, each of so many instructions. In flow messages share links, and steps overlap. */
+enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
+
+/* A try and its result. */
+typedef struct {
+    PortfolioChoice *choice;
+    PortfolioTry *attempt;
+    uint32_t phase, number; /* when it has its turn */
+    double bound_s;         /* its plan is not faster */
+    double upper_s;         /* plans that are not faster are of no use */
+    PlannerOptions options; /* with the try's techniques */
+    ClusterView *view;
+    Graph *graph;
+    Plan *plan;
+    SimReport *report;
+    double flow_s;
+    GError *error;
+} Task;
+
+typedef struct {
+    const PortfolioRun *run;
+    GPtrArray *task; /* Task */
+    uint32_t first;  /* of the round */
+    uint32_t done;
+    GMutex lock;
+} Tasks;
+
+/* Frees what the choice did not take over. */
+void task_clear(Task *task);
+void task_free(Task *task);
+
+/* How far to search, by the option `work`: with less than all, machines and planners that are not
+ * promising are left out. */
+typedef enum { EFFORT_QUICK, EFFORT_NORMAL, EFFORT_LONG } Effort;
+
+Effort try_effort(const PortfolioRun *run);
+/* Whether the first plan is wanted soon, and programs may be long. */
+bool try_is_hasty(const PortfolioRun *run);
+
+/* Planners whose plans are seldom beaten come first, then the quick ones, then those that search
+ * long where memory is short. */
+enum { EARLY, FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
+
+/* tries.c: the tries of all choices in their order, and one of them (of Tasks, for parallel_each). */
+GPtrArray *portfolio_tasks(const PortfolioRun *run);
+bool portfolio_try(void *tasks, uint32_t i, GError **error);
+/* No plan of any try on the choice is faster; 0: not known. */
+double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *choice);
+
+/* choices.c */
+void portfolio_choice_free(PortfolioChoice *choice);
+void portfolio_list_choices(Portfolio *portfolio, const Cluster *cluster,
+                            const PortfolioOptions *how);
+void portfolio_list_tries(const PortfolioRun *run, PortfolioChoice *choice);
+
+/* rounds.c */
+void portfolio_run(PortfolioRun *run);
+void portfolio_keep(Task *task);
+void portfolio_remember(PortfolioRun *run, Task *task);
+bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice);
+
+/* climb.c: neighbours of the fastest strategies; by_flow.c: the order of the fastest plans. */
+void portfolio_improve(PortfolioRun *run);
+void portfolio_rank_by_flow(PortfolioRun *run);
