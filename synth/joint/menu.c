@@ -4,6 +4,7 @@
 
 #include "synth/joint/menu.h"
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/cluster/price.h"
 
@@ -211,24 +212,53 @@ static uint32_t *replica_kinds(const JointMenu *menu, const JointGroup *group,
     return kind;
 }
 
+/* Replicas of one kind, which stand side by side. */
+typedef struct {
+    uint32_t first, end, next; /* the next one to get a sample */
+    double rate;               /* seconds per sample */
+} Alike;
+
+/* The replicas of each kind, with one sample each; where all of them get some more than that, with
+ * one less than a part of the batch by speed is, which each of them gets. *left: the other samples.
+ * Free with g_array_unref. */
+static GArray *share_first(JointMenu *menu, const uint32_t *kind, uint32_t dp,
+                           uint32_t tp, uint32_t batch, uint32_t *samples, uint32_t *left)
+{
+    GArray *alike = g_array_new(FALSE, FALSE, sizeof(Alike));
+    const uint32_t mean = (batch + dp - 1) / dp;
+    double speed = 0, slowest = 0;
+    for (uint32_t r = 0, end; r < dp; r = end) {
+        for (end = r + 1; end < dp && kind[end] == kind[r];)
+            end++;
+        const Alike of = {r, end, r, whole_s(menu, kind[r], tp, mean) / mean};
+        g_array_append_val(alike, of);
+        speed += (end - r) / of.rate;
+        slowest = fmax(slowest, of.rate);
+    }
+    *left = batch;
+    array_each (const Alike, of, alike)
+        for (uint32_t r = of->first; r < of->end; *left -= samples[r++])
+            samples[r] = slowest * speed < batch
+                             ? MAX((uint32_t)(batch / speed / of->rate), 2) - 1
+                             : 1;
+    return alike;
+}
+
 /* Shares the samples out to the replicas, one by one to the replica that would finish first. */
 static void share_out(JointMenu *menu, const uint32_t *kind, uint32_t dp, uint32_t tp,
                       uint32_t batch, uint32_t *samples)
 {
-    g_autofree double *rate = g_new(double, dp);
-    const uint32_t mean = (batch + dp - 1) / dp;
-    for (uint32_t r = 0; r < dp; r++) {
-        samples[r] = 1;
-        rate[r] = r > 0 && kind[r] == kind[r - 1]
-                      ? rate[r - 1]
-                      : whole_s(menu, kind[r], tp, mean) / mean;
-    }
-    for (uint32_t left = batch - dp; left > 0; left--) {
-        uint32_t next = 0;
-        for (uint32_t r = 1; r < dp; r++)
-            if ((samples[r] + 1) * rate[r] < (samples[next] + 1) * rate[next])
-                next = r;
-        samples[next]++;
+    uint32_t left;
+    g_autoptr(GArray) alike = share_first(menu, kind, dp, tp, batch, samples, &left);
+    for (; left > 0; left--) {
+        Alike *next = &g_array_index(alike, Alike, 0);
+        array_each (Alike, of, alike)
+            if ((samples[of->next] + 1) * of->rate <
+                (samples[next->next] + 1) * next->rate)
+                next = of;
+        samples[next->next++]++;
+        if (next->next == next->end)
+            next->next = next->first;
     }
 }
 
