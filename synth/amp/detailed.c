@@ -33,22 +33,42 @@ static double *price_gradients(const AmpCosting *c, uint32_t group)
     return price_s;
 }
 
+static void fill_delays(const AmpCosting *c, AmpRows *rows, AmpWhere where,
+                        const double *gradient_s, uint32_t at)
+{
+    rows->delay[at] = amp_layers_delays(c->layers, &where, NULL);
+    for (uint32_t m = 0; m < rows->n_modes; m++)
+        rows->again[m * c->s->pp * c->s->dp + at] =
+            amp_layers_delays(c->layers, &where, rows->mode[m]);
+    where.gradient_s = gradient_s;
+    rows->last[at] =
+        gradient_s ? amp_layers_delays(c->layers, &where, NULL) : rows->delay[at];
+}
+
+static void copy_delays(const AmpCosting *c, AmpRows *rows, uint32_t from, uint32_t to)
+{
+    const uint32_t row = c->s->pp * c->s->dp;
+    for (uint32_t m = 0; m < rows->n_modes; m++)
+        rows->again[m * row + to] = rows->again[m * row + from];
+    rows->delay[to] = rows->delay[from];
+    rows->last[to] = rows->last[from];
+}
+
 static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
 {
     const uint32_t dp = c->s->dp, tmp = c->s->tmp;
     g_autofree double *gradient_s = price_gradients(c, group);
+    uint32_t shared = dp; /* the first of the replicas whose messages are sent together */
     for (uint32_t r = 0; r < dp; r++) {
         const uint32_t *all = amp_group_at(c, group, 0), *own = amp_group_at(c, group, r);
         const uint32_t n_groups = together(c, all, tmp, dp, r), at = group * dp + r;
-        const uint32_t *device = n_groups > 1 ? all : own;
-        AmpWhere where = {c->degree, c->s->mbs, tmp, n_groups, device, NULL};
-        rows->delay[at] = amp_layers_delays(c->layers, &where, NULL);
-        for (uint32_t m = 0; m < rows->n_modes; m++)
-            rows->again[m * c->s->pp * dp + at] =
-                amp_layers_delays(c->layers, &where, rows->mode[m]);
-        where.gradient_s = gradient_s;
-        rows->last[at] =
-            gradient_s ? amp_layers_delays(c->layers, &where, NULL) : rows->delay[at];
+        const AmpWhere where = {
+            c->degree, c->s->mbs, tmp, n_groups, n_groups > 1 ? all : own, NULL};
+        if (n_groups > 1 && shared < r)
+            copy_delays(c, rows, group * dp + shared, at);
+        else
+            fill_delays(c, rows, where, gradient_s, at);
+        shared = n_groups > 1 ? MIN(shared, r) : shared;
         for (uint32_t t = 0; t < tmp; t++)
             rows->launch_s[at] =
                 fmax(rows->launch_s[at],
@@ -80,38 +100,53 @@ static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
     }
 }
 
+/* Whether a replica sends between machines, as others then do at the same time. */
+static bool crosses(const AmpCosting *c, uint32_t from, uint32_t to, uint32_t replica)
+{
+    const uint32_t pair[] = {amp_group_at(c, from, replica)[0],
+                             amp_group_at(c, to, replica)[0]};
+    return together(c, pair, 2, 2, 0) > 1;
+}
+
 static double send_s(const AmpCosting *c, double bytes, uint32_t from, uint32_t to,
                      uint32_t replica)
 {
     g_assert(bytes >= 0);
-    const uint32_t tmp = c->s->tmp, n = c->s->dp * tmp;
+    if (bytes == 0 || from % c->s->pp == to % c->s->pp)
+        return 0;
+    const bool all = crosses(c, from, to, replica);
+    const uint32_t n = all ? c->s->dp * c->s->tmp : c->s->tmp, first = all ? 0 : replica;
     g_autofree uint32_t *pair = g_new(uint32_t, 2 * (size_t)n);
     for (uint32_t i = 0; i < n; i++) {
-        pair[2 * i] = amp_group_at(c, from, 0)[i];
-        pair[2 * i + 1] = amp_group_at(c, to, 0)[i];
+        pair[2 * i] = amp_group_at(c, from, first)[i];
+        pair[2 * i + 1] = amp_group_at(c, to, first)[i];
     }
-    const uint32_t first = replica * tmp;
-    return bytes == 0 || from % c->s->pp == to % c->s->pp ? 0
-           : together(c, pair, 2, 2, first) > 1
-               ? sim_alone_send_s(c->cluster->alone, bytes, n, pair)
-               : sim_alone_send_s(c->cluster->alone, bytes, tmp, pair + 2 * first);
+    return sim_alone_send_s(c->cluster->alone, bytes, n, pair);
 }
 
 static void fill_transfers(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpSteps *steps = c->model->steps;
     const uint32_t n_layers = c->model->n_layers;
+    uint32_t shared = c->s->dp; /* the first replica that sends between machines */
     for (uint32_t r = 0; r < c->s->dp; r++) {
-        double *there = rows->send_s + ((size_t)stage * c->s->dp + r) * n_layers;
-        double *back = rows->return_s + ((size_t)stage * c->s->dp + r) * n_layers;
+        const size_t row = (size_t)stage * c->s->dp * n_layers;
+        double *there = rows->send_s + row + (size_t)r * n_layers;
+        double *back = rows->return_s + row + (size_t)r * n_layers;
+        const bool far = crosses(c, stage, stage + 1, r), like_shared = far && shared < r;
+        shared = far ? MIN(shared, r) : shared;
         for (uint32_t l = 0; l < n_layers; l++) {
             const bool same = l > 0 && steps->sent[l] == steps->sent[l - 1] &&
                               steps->returned[l] == steps->returned[l - 1];
-            there[l] = same ? there[l - 1]
-                            : send_s(c, c->s->mbs * steps->sent[l], stage, stage + 1, r);
+            const size_t known = row + (size_t)shared * n_layers + l;
+            there[l] = like_shared ? rows->send_s[known]
+                       : same
+                           ? there[l - 1]
+                           : send_s(c, c->s->mbs * steps->sent[l], stage, stage + 1, r);
             back[l] =
-                same ? back[l - 1]
-                     : send_s(c, c->s->mbs * steps->returned[l], stage + 1, stage, r);
+                like_shared ? rows->return_s[known]
+                : same      ? back[l - 1]
+                       : send_s(c, c->s->mbs * steps->returned[l], stage + 1, stage, r);
             double *both = &rows->transfer[(size_t)stage * n_layers + l];
             *both = fmax(*both, there[l] + back[l]);
         }
