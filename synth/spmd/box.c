@@ -57,7 +57,7 @@ static bool counts_alike(const Kind *kind, uint32_t n, uint32_t members)
  * than the slowest device's seconds. */
 static Coefficients union_class(const Kind *kind, uint32_t n, uint32_t members)
 {
-    g_assert(members > 0 && members >> n == 0);
+    g_assert(members > 0 && (uint64_t)members >> n == 0); /* n may be 32 */
     Coefficients sum = {0};
     double rate = 0, share = 1;
     for (uint32_t k = 0; k < n; k++) {
