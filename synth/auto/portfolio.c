@@ -40,16 +40,24 @@ static void portfolio_say(const PortfolioRun *run)
     g_autoptr(ClusterView) view = cluster_view(whole->cluster, GRANULARITY_MACHINE);
     const uint32_t ops = graph_n_ops(run->graph);
     uint32_t n_tries = 0;
+    double by_size_s = 0, by_size_bytes = 0; /* of the planner that takes most */
     for (uint32_t c = 0; c < choices->len; c++)
         n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
+    array_each (const PortfolioTry, t, whole->tries) {
+        double s, bytes;
+        planner_expects(t->planner, 0,
+                        t->granularity == GRANULARITY_GPU ? whole->gpus : 0, &s, &bytes);
+        by_size_s = fmax(by_size_s, s);
+        by_size_bytes = fmax(by_size_bytes, bytes);
+    }
     const double each_s = !run->how->some                            ? all_s
                           : try_is_hasty(run)                        ? hasty_s
                           : sim_memory_floor_fits(&run->floor, view) ? some_s
                                                                      : crowded_s;
-    g_autofree char *what =
-        g_strdup_printf("%u tries of planners on %u ops", n_tries, ops);
-    planner_say(what, each_s * n_tries * ops,
-                (run->how->some ? some_bytes : all_bytes) * ops);
+    g_autofree char *what = g_strdup_printf("%u tries of planners on %u ops and %u GPUs",
+                                            n_tries, ops, whole->gpus);
+    planner_say(what, fmax(each_s * n_tries * ops, by_size_s),
+                fmax((run->how->some ? some_bytes : all_bytes) * ops, by_size_bytes));
 }
 
 /* Says so where a large model is trained in float32, as it is by default: 16 bits are usual. */

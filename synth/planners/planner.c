@@ -60,7 +60,7 @@ static const Planner planner[] = {
     {"m-sct", PLANNER_GROUPS, tag_make_list, TAG_SCT, 0, 0, 2000, 4000, 16384},
     {"joint",
      PLANNER_GROUPS | PLANNER_GPUS | PLANNER_SHARES | PLANNER_TRIED | PLANNER_FIRST,
-     joint_make, 0, 9000, 9000, 4096, 4096, 0},
+     joint_make, 0, 9000, 9000, 65536, 65536, 0},
 };
 
 /* How many times a size is over its bound; 0 where there is none. */
@@ -100,16 +100,24 @@ void planner_say(const char *what, double seconds, double bytes)
     planner_hear(seconds, words);
 }
 
+void planner_expects(const Planner *of, uint32_t ops, uint32_t devices, double *seconds,
+                     double *bytes)
+{
+    const double by_ops = 2, by_devices = 1.5; /* powers that were measured */
+    *seconds = USUAL_S * fmax(pow(size_excess(ops, of->ops), by_ops),
+                              pow(size_excess(devices, of->devices), by_devices));
+    *bytes = USUAL_BYTES * fmax(size_excess(ops, of->memory_ops),
+                                size_excess(devices, of->memory_devices));
+}
+
 void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view)
 {
     const uint32_t ops = graph_n_ops(graph), gpus = cluster_gpus(view->cluster);
-    const double excess =
-        fmax(size_excess(ops, of->ops), size_excess(view->n_devices, of->devices));
+    double seconds, bytes;
+    planner_expects(of, ops, view->n_devices, &seconds, &bytes);
     g_autofree char *what =
         g_strdup_printf("%s on %u ops and %u GPUs", of->name, ops, gpus);
-    planner_say(what, USUAL_S * excess * excess,
-                USUAL_BYTES * fmax(size_excess(ops, of->memory_ops),
-                                   size_excess(view->n_devices, of->memory_devices)));
+    planner_say(what, seconds, bytes);
 }
 
 char **planner_about(const Planner *of)

@@ -96,6 +96,9 @@ typedef void (*PlannerHear)(double seconds, const char *words);
 void planner_tell(PlannerHear hear);
 /* Says so of `what`; bytes 0: nothing is said of memory. */
 void planner_say(const char *what, double seconds, double bytes);
+/* The seconds and bytes that a planner's search takes at most, as those measured. */
+void planner_expects(const Planner *of, uint32_t ops, uint32_t devices, double *seconds,
+                     double *bytes);
 /* Says so of one planner's search, if it may. */
 void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *view);
 

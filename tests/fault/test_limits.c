@@ -239,6 +239,7 @@ static void test_bombs(void **state)
         {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
         {"advise llama:layers=32,hidden=2048,heads=16 hap-16 -q", " may take "},
         {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
+        {"plan llama 512x8xh100-sxm@8xib-ndr -q", " ops and 4096 GPUs may take "},
         {"plan vit:layers=2 star:hosts=600 -q -p tag",
          "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
@@ -257,6 +258,9 @@ static void test_bombs(void **state)
     /* A search of half a second is not said to be long. */
     g_auto(Ran) quick = program_run_good(box, "plan vit:layers=12 hap-8 -q");
     assert_string_equal(quick.err, "");
+    write_large(box, 8191); /* joint took 8 s where it handed out samples one by one */
+    g_auto(Ran) shared = program_run_good(box, "plan vit:layers=1 two.yaml -q -p joint");
+    assert_string_equal(shared.err, "");
     /* Lines that are printed one by one are not kept. */
     g_auto(Ran) ran =
         program_run_in(box, "theory vit:layers=128 --memory-limit 150MiB", NULL);
@@ -268,6 +272,44 @@ static void test_bombs(void **state)
         g_auto(Ran) short_of = program_run_in(box, line, NULL);
         assert_int_equal(short_of.status, 1);
         assert_non_null(strstr(short_of.err, "out of memory"));
+    }
+}
+
+/* A cluster of so many types of devices, a machine of each. */
+static void write_types(const Sandbox *box, uint32_t n)
+{
+    GString *text = g_string_new("name: types\ndevice_types:\n");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(
+            text, "  - {name: t%u, rate: %u GFLOP/s, memory: 16 GiB, source: s}\n", i,
+            1000 + i);
+    g_string_append(text, "machines:\n");
+    for (uint32_t i = 0; i < n; i++)
+        g_string_append_printf(text,
+                               "  - {name: m%u, type: t%u, gpus: 1, inner: {latency: 4 "
+                               "us, bandwidth: 9 GB/s}, source: s}\n",
+                               i, i);
+    g_string_append(text, "collectives:\n"
+                          "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
+                          "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
+                          "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
+                          "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+                          "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
+                          "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
+                          "  source: s\n");
+    sandbox_write(box, "types.yaml", text->str);
+    g_string_free(text, TRUE);
+}
+
+/* Sets of 32 types fill a word: hap aborted. */
+static void test_types(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (uint32_t n = 31; n <= 33; n++) {
+        write_types(box, n);
+        g_auto(Ran) ran = program_run_good(box, "plan vit:layers=1 types.yaml -q -p hap");
+        assert_string_equal(ran.err, "");
     }
 }
 
@@ -426,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_long_echoes),
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_types),
         cmocka_unit_test(test_grids),
         cmocka_unit_test(test_bound_at_start),
         cmocka_unit_test(test_file_size_limit),
