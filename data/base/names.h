@@ -22,10 +22,13 @@ const char **names_of(const void *first, size_t stride, uint32_t n);
  * `stride` bytes on; n: it has none. Of an array of structs by a member, and of texts. */
 uint32_t names_place(const void *first, size_t stride, uint32_t n, const char *name);
 #define NAME_PLACE(array, n, member, name) \
-    names_place((n) > 0 ? &(array)->member : NULL, sizeof *(array), n, name)
-/* Does not compile for an array of arrays of characters. */
+    names_place((n) > 0 ? NAME_FIRST((array)->member) : NULL, sizeof *(array), n, name)
 #define TEXT_PLACE(array, n, name) \
-    names_place(array, sizeof(char *[sizeof *(array) == sizeof(char *) ? 1 : -1]), n, name)
+    names_place(NAME_FIRST((array)[0]), sizeof *(array), n, name)
+/* The address of a pointer to a text; an array of characters does not compile. */
+#define NAME_FIRST(text) \
+    _Generic(&(text), char **: &(text), char *const *: &(text),   \
+             const char **: &(text), const char *const *: &(text), void **: &(text))
 /* The element whose member is the name, or NULL. */
 #define NAME_ROW(array, n, member, name) \
     names_row(array, sizeof *(array), NAME_PLACE(array, n, member, name), n)
