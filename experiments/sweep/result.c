@@ -251,6 +251,24 @@ static json_t *parameters_json(const Evaluation *evaluation)
                      (json_int_t)graph_parameter_count(evaluation->graph));
 }
 
+/* The keys of the model's spec, numbers as numbers. */
+static json_t *arguments_json(const Evaluation *evaluation)
+{
+    json_t *all = json_object();
+    g_auto(GStrv) pair = g_strsplit(model_spec_list(evaluation->plan->model), ",", -1);
+    for (char **p = pair; *p; p++) {
+        char *value = strchr(*p, '='), *end = NULL;
+        if (!value)
+            continue;
+        *value++ = '\0';
+        const double number = g_ascii_strtod(value, &end);
+        json_object_set_new(all, *p,
+                            end != value && *end == '\0' ? json_number(number)
+                                                         : json_string(value));
+    }
+    return all;
+}
+
 /* The numbers of MoE gates that are computed on parts of the tokens, and on all tokens on every
  * device. */
 static json_t *gates_json(const Evaluation *evaluation)
@@ -319,15 +337,15 @@ static json_t *pace_json(const Evaluation *evaluation)
     return pace;
 }
 
-/* Devices; parameters; gates; pace; the strategy, if the plan has one; the work of the search; if it does
+/* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work of the search; if it does
  * not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
-    json_t *detail =
-        json_pack("{s:o, s:o, s:o, s:o}", "devices", devices_json(report), "parameters",
-                  parameters_json(evaluation), "gates", gates_json(evaluation),
-                  "placement", placement_json(evaluation));
+    json_t *detail = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o}", "devices", devices_json(report), "model",
+        arguments_json(evaluation), "parameters", parameters_json(evaluation), "gates",
+        gates_json(evaluation), "placement", placement_json(evaluation));
     json_object_set_new(detail, "pace", pace_json(evaluation));
     if (evaluation->plan->tries > 0)
         json_object_set_new(detail, "search",
@@ -352,7 +370,7 @@ static json_t *report_json(const Evaluation *evaluation)
 
 void result_take_detail(Result *result, json_t *detail)
 {
-    static const char *const COMMON[] = {"gates", "parameters", "placement"};
+    static const char *const COMMON[] = {"gates", "model", "parameters", "placement"};
     json_t *common = json_object();
     for (uint32_t i = 0; i < G_N_ELEMENTS(COMMON); i++) {
         json_t *member = json_object_get(detail, COMMON[i]);

@@ -121,9 +121,9 @@ static void test_a_row_or_an_error(void **state)
 static void test_members_in_common(void **state)
 {
     (void)state;
-    static const char *const KEY[] = {"gates", "parameters", "placement", "ratios",
-                                      "stages"};
-    enum { KEYS = G_N_ELEMENTS(KEY), COMMON = 3 };
+    static const char *const KEY[] = {"gates",     "model",  "parameters",
+                                      "placement", "ratios", "stages"};
+    enum { KEYS = G_N_ELEMENTS(KEY), COMMON = 4 };
     for (uint32_t set = 0; set < 1u << KEYS; set++) {
         json_t *detail = json_object();
         g_auto(Result) result = {0};
