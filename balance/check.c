@@ -78,8 +78,7 @@ static void add_terms(const SimLinear *linear, const ClusterView *view,
                       const BalancePrices *prices, const double *comm, double *g)
 {
     uint32_t n = view->n_devices;
-    for (uint32_t t = 0; t < linear->n_terms; t++) {
-        const SimTerm *term = &linear->term[t];
+    items_at (const SimTerm, term, t, linear->term, linear->n_terms) {
         const double *from = prices->from + (size_t)t * n,
                      *to = prices->to + (size_t)t * n;
         double sum = positive_sum(from, n) + positive_sum(to, n);

@@ -26,8 +26,7 @@ static void add_columns(Favourites *f, Lp *lp)
 
 static void add_times(const Favourites *f, Lp *lp)
 {
-    for (uint32_t a = 0; a < f->n_arcs; a++) {
-        const BalanceArc *arc = &f->arc[a];
+    items_at (const BalanceArc, arc, a, f->arc, f->n_arcs) {
         lp_row(lp, f->time_s[arc->from] * f->scale, INFINITY, 3,
                (uint32_t[]){f->start + arc->to, f->start + arc->from, f->apart + a},
                (double[]){1, -1, -arc->seconds * f->scale});

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <setjmp.h>
 
+#include "data/base/each.h"
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
@@ -165,8 +166,7 @@ static void load(Lp *lp)
 {
     if (lp->column->len > 0) {
         int first = glp_add_cols(lp->problem, (int)lp->column->len);
-        for (guint i = 0; i < lp->column->len; i++) {
-            const Column *c = &g_array_index(lp->column, Column, i);
+        array_at (const Column, c, i, lp->column) {
             glp_set_col_bnds(lp->problem, first + (int)i, bound_kind(c->lower, c->upper),
                              c->lower, c->upper);
             glp_set_obj_coef(lp->problem, first + (int)i, c->cost);
@@ -174,8 +174,7 @@ static void load(Lp *lp)
     }
     if (lp->row->len > 0) {
         int first = glp_add_rows(lp->problem, (int)lp->row->len);
-        for (guint i = 0; i < lp->row->len; i++) {
-            const Row *r = &g_array_index(lp->row, Row, i);
+        array_at (const Row, r, i, lp->row) {
             /* GLPK reads entries 1..n of the arrays it is given. */
             const int *index = (const int *)(void *)lp->index->data + r->first - 1;
             const double *value = (const double *)(void *)lp->value->data + r->first - 1;

@@ -72,8 +72,7 @@ static bool check_input(const SimLinear *linear, const SimMemory *memory,
             return refuse(error, "balance: split %u is of segment %u, of %u segments", s,
                           linear->split[s].segment, n_segments);
     }
-    for (uint32_t i = 0; i < linear->n_stages; i++) {
-        const SimStage *stage = &linear->stage[i];
+    items_at (const SimStage, stage, i, linear->stage, linear->n_stages) {
         if (!is_amount(stage->comm_s) || !is_amount(stage->fixed.flops) ||
             !is_amount(stage->fixed.inner_bytes))
             return refuse(error,
@@ -166,8 +165,7 @@ static void spread_prices(const Balance *b, BalancePrices *prices)
         double share = 1.0 / b->classes->count[c];
         for (uint32_t i = 0; i < b->linear->n_stages; i++)
             prices->stage[(size_t)i * n + j] = share * price[(size_t)i * n_classes + c];
-        for (uint32_t t = 0; t < b->linear->n_terms; t++) {
-            const SimTerm *term = &b->linear->term[t];
+        items_at (const SimTerm, term, t, b->linear->term, b->linear->n_terms) {
             const double *of = price + first_of_term(b->rows, t);
             prices->from[(size_t)t * n + j] = share * of[c];
             if (b->rows->term_share[t] == BALANCE_NONE ? term->from != term->to

@@ -175,8 +175,7 @@ static void add_share_rows(BalanceRows *rows, uint32_t segment, double factor,
 /* M_t >= B_kj      every term t, its k, j     (2), with M_t in seconds */
 static void add_terms(BalanceRows *rows, const SimLinear *linear)
 {
-    for (uint32_t t = 0; t < linear->n_terms; t++) {
-        const SimTerm *term = &linear->term[t];
+    items_at (const SimTerm, term, t, linear->term, linear->n_terms) {
         uint32_t first = rows->row->len;
         rows->term_piece[t] =
             rows->term_share[t] == BALANCE_NONE ? rows->piece->len : BALANCE_NONE;
@@ -194,8 +193,7 @@ static void add_terms(BalanceRows *rows, const SimLinear *linear)
 /* B_kj <= L_q      every largest share q, its k, j     (5) */
 static void add_shares(BalanceRows *rows)
 {
-    for (uint32_t q = 0; q < rows->share->len; q++) {
-        BalanceShare *share = &g_array_index(rows->share, BalanceShare, q);
+    array_at (BalanceShare, share, q, rows->share) {
         share->first = rows->row->len;
         add_share_rows(rows, share->from, 1, q);
         if (share->to != share->from)
@@ -228,8 +226,7 @@ static void flatten(BalanceRows *rows)
 {
     if (!rows->flat)
         rows->flat = g_new0(BalanceFlat, MAX(rows->row->len, 1));
-    for (uint32_t r = 0; r < rows->row->len; r++) {
-        const BalanceRow *row = &g_array_index(rows->row, BalanceRow, r);
+    array_at (const BalanceRow, row, r, rows->row) {
         rows->flat[r].base = row->base;
         if (row->n == 0)
             continue;
@@ -243,8 +240,7 @@ static void flatten(BalanceRows *rows)
 static GArray *find_shares(const SimLinear *linear, uint32_t *term_share)
 {
     GArray *shares = g_array_new(FALSE, FALSE, sizeof(BalanceShare));
-    for (uint32_t t = 0; t < linear->n_terms; t++) {
-        const SimTerm *term = &linear->term[t];
+    items_at (const SimTerm, term, t, linear->term, linear->n_terms) {
         const BalanceShare share = {linear->split[term->from].segment,
                                     linear->split[term->to].segment, 0};
         uint32_t q = 0;

@@ -30,8 +30,7 @@ static Samples samples_new(const Program *program, uint32_t repeats)
     s.stage = g_new0(uint32_t, program->n + 1);
     s.first = g_new0(uint32_t, program->n + 1);
     bool computed = false, any = false;
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         if (instr->kind == INSTR_LOAD)
             continue;
         const bool priced = is_priced(instr);

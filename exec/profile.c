@@ -272,8 +272,7 @@ static bool sample_cases(ExecBackend *backend, const ExecProfile *profile,
                          const GArray *cases, Samples *samples, GError **error)
 {
     for (uint32_t run = 0; run < profile->warm_up + profile->repeats; run++)
-        for (uint32_t i = 0; i < cases->len; i++) {
-            const Case *c = &g_array_index(cases, Case, i);
+        array_at (const Case, c, i, cases) {
             const ExecExchange exchange = {.kind = c->kind, .from = c->from, .to = c->to};
             double start = 0;
             exec_backend_maximum(backend, &start, 1); /* a common start */
@@ -292,8 +291,7 @@ static bool sample_cases(ExecBackend *backend, const ExecProfile *profile,
 static void add_cases(const ExecProfile *profile, uint32_t n_ranks, const GArray *cases,
                       Samples *samples, GArray *list)
 {
-    for (uint32_t i = 0; i < cases->len; i++) {
-        const Case *c = &g_array_index(cases, Case, i);
+    array_at (const Case, c, i, cases) {
         g_autoptr(GString) shape = g_string_new(NULL);
         double *slowest = samples_at(samples, i, 0);
         for (uint32_t r = 1; r < n_ranks; r++)

@@ -15,8 +15,7 @@ double *sim_plan_shares(const Plan *plan, const SimLinear *linear)
 {
     const uint32_t n = plan->n_devices;
     double *share = g_new(double, (size_t)linear->n_splits *n);
-    for (uint32_t k = 0; k < linear->n_splits; k++) {
-        const SimSplit *key = &linear->split[k];
+    items_at (const SimSplit, key, k, linear->split, linear->n_splits) {
         const Split *split =
             plan_find_split(plan, &(Split){.segment = key->segment, .units = key->units});
         for (uint32_t j = 0; j < n; j++)

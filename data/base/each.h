@@ -14,6 +14,19 @@
     for (Type *item = (first), *const item##_end = item ? item + (n) : item; \
          item < item##_end; item++)
 
+/* The same with the place of each element:
+ *
+ *     items_at (const Machine, machine, m, cluster->machine, cluster->n_machines)
+ *         first[m] = machine->gpus;
+ *
+ * Here the list may grow. A break leaves the walk. */
+#define items_at(Type, item, place, first, n)                                    \
+    for (uint32_t place = 0, place##_on = 1; place##_on && place < (n); place++) \
+        for (Type *item = (place##_on = 0, &(first)[place]); !place##_on; place##_on = 1)
+
+#define array_at(Type, item, place, array) \
+    items_at (Type, item, place, (Type *)(void *)(array)->data, (array)->len)
+
 #define array_each(Type, item, array) \
     items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
 

@@ -179,8 +179,7 @@ static bool check_regions(const Cluster *cluster, GError **error)
         return refuse(
             error,
             "regions: expected machines with NICs, and neither collectives nor topology");
-    for (uint32_t i = 0; i < cluster->n_region_links; i++) {
-        const RegionLink *link = &cluster->region_link[i];
+    items_at (const RegionLink, link, i, cluster->region_link, cluster->n_region_links) {
         g_autofree char *what = g_strdup_printf("regions[%u]", i);
         if (strcmp(link->from, link->to) == 0)
             return refuse(error, "%s: expected two regions, got '%.60s' twice", what,

@@ -273,8 +273,7 @@ static void view_devices(ClusterView *view)
     view->n_devices = whole ? cluster->n_machines : cluster_gpus(cluster);
     view->device = g_new0(Device, view->n_devices);
     Device *device = view->device;
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_at (const Machine, machine, i, cluster->machine, cluster->n_machines) {
         if (whole) {
             *device = make_device(view, machine, machine->type, g_strdup(machine->name),
                                   machine->gpus);

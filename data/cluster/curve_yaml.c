@@ -24,8 +24,7 @@ static bool read_points(const Yaml *yaml, const char *parent, const CurveText *t
                         CollectiveCurve *curve, GError **error)
 {
     curve->point = g_new0(CurvePoint, text->point_count);
-    for (uint32_t i = 0; i < text->point_count; i++) {
-        CurvePoint *point = &curve->point[i];
+    items_at (CurvePoint, point, i, curve->point, text->point_count) {
         g_autofree char *key = g_strdup_printf("%s.points[%u]", parent, i);
         if (!members_read(yaml, key, POINT_MEMBER, G_N_ELEMENTS(POINT_MEMBER),
                           &text->point[i], point, error))

@@ -16,8 +16,7 @@ void cluster_finish(Cluster *cluster)
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         ports = ports && cluster->machine[i].port.bandwidth > 0;
     g_autoptr(GHashTable) domain = g_hash_table_new(g_str_hash, g_str_equal);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        Machine *machine = &cluster->machine[i];
+    items_at (Machine, machine, i, cluster->machine, cluster->n_machines) {
         gpointer first;
         machine->unit = 0;
         if (!machine->domain)

@@ -153,8 +153,7 @@ static bool cut_machine(const Cluster *cluster, Machine *machine, const bool *ke
 bool cluster_keep_gpus(Cluster *cluster, const bool *keep, GError **error)
 {
     g_autofree bool *machines = g_new(bool, cluster->n_machines);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        Machine *machine = &cluster->machine[i];
+    items_at (Machine, machine, i, cluster->machine, cluster->n_machines) {
         const uint32_t gpus = machine->gpus;
         uint32_t left = 0;
         for (uint32_t g = 0; g < gpus; g++)

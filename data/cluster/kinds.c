@@ -56,8 +56,7 @@ bool device_kinds(const ClusterView *view, uint32_t most, DeviceKinds *kinds)
     const uint32_t n = view->n_devices;
     *kinds =
         (DeviceKinds){0, g_new(uint32_t, n), g_new(uint32_t, n), g_new0(uint32_t, n)};
-    for (uint32_t j = 0; j < n; j++) {
-        const Device *device = &view->device[j];
+    items_at (const Device, device, j, view->device, n) {
         /* most equal devices are neighbours */
         uint32_t k =
             j > 0 && device_compare(device, device - 1) == 0 ? kinds->of[j - 1] : 0;

@@ -106,8 +106,7 @@ static void add_line(GString *text, LinkCost line, double scale)
 static void add_collectives(GString *text, const Cluster *like, double scale)
 {
     g_string_append(text, "collectives:\n");
-    for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
-        const CollectivePieces *pieces = &like->pieces[kind];
+    items_at (const CollectivePieces, pieces, kind, like->pieces, COLLECTIVES_PRICED) {
         g_string_append_printf(text, "  %s: {", collective_name(kind));
         add_line(text, like->collective[kind], scale);
         for (uint32_t p = 0; p < pieces->n; p++) {

@@ -179,8 +179,7 @@ static bool read_regions(ClusterReader *reader, GError **error)
     const ClusterText *text = reader->text;
     Cluster *cluster = reader->cluster;
     cluster->region_link = g_new0(RegionLink, text->region_count);
-    for (uint32_t i = 0; i < text->region_count; i++) {
-        const RegionText *from = &text->region[i];
+    items_at (const RegionText, from, i, text->region, text->region_count) {
         RegionLink *link = &cluster->region_link[cluster->n_region_links++];
         g_autofree char *key = g_strdup_printf("regions[%u]", i);
         *link = (RegionLink){.from = g_strdup(from->from),

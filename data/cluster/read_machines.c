@@ -427,8 +427,7 @@ bool reader_machines(ClusterReader *reader)
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     bool all = true;
     uint32_t used = 0;
-    for (uint32_t i = 0; i < reader->text->group_count; i++) {
-        const GroupText *text = &reader->text->group[i];
+    items_at (const GroupText, text, i, reader->text->group, reader->text->group_count) {
         g_autofree char *key = g_strdup_printf("machines[%u]", i);
         Machine machine;
         uint32_t count;

@@ -253,8 +253,7 @@ static void add_ports(Build *build)
         bandwidth[cluster_unit(cluster, i)] +=
             port_capacity(&cluster->machine[i].port, cluster->machine[i].gpus,
                           cluster->machine[i].gpus);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_at (const Machine, machine, i, cluster->machine, cluster->n_machines) {
         if (cluster_unit(cluster, i) != i || !(bandwidth[i] > 0))
             continue;
         const uint32_t hub = switch_called(
@@ -333,8 +332,7 @@ static bool add_explicit_network(Build *build, GError **error)
         if (!g_hash_table_insert(by_name, name, GUINT_TO_POINTER(i)))
             return refuse(error, "nodes: expected a new name, got '%.100s' again", name);
     }
-    for (uint32_t i = 0; i < spec->n_links; i++) {
-        const NetworkLink *link = &spec->explicit_link[i];
+    items_at (const NetworkLink, link, i, spec->explicit_link, spec->n_links) {
         uint32_t from = 0, to = 0;
         if (!find_end(by_name, link->from, &from, error) ||
             !find_end(by_name, link->to, &to, error)) {

@@ -314,8 +314,7 @@ static bool read_nodes(Reader *r)
 static bool check_graph(const Reader *r)
 {
     bool input = false, parameter = false;
-    for (TensorId t = 0; t < graph_n_tensors(r->graph); t++) {
-        const Tensor *tensor = graph_tensor(r->graph, t);
+    tensors_each (tensor, t, r->graph) {
         input |= tensor->role == ROLE_INPUT && tensor->rank > 0 &&
                  t != graph_gradient(r->graph, graph_loss(r->graph));
         const bool trained = tensor->role == ROLE_PARAMETER && !tensor->frozen;

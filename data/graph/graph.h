@@ -271,11 +271,15 @@ uint32_t graph_n_tensors(const Graph *graph);
 uint32_t graph_n_ops(const Graph *graph);
 const Tensor *graph_tensor(const Graph *graph, TensorId id);
 const Op *graph_get_op(const Graph *graph, OpId id);
-/* Walks all ops in their order, with their numbers. A break leaves the walk. */
+/* Walks all ops or tensors in their order, with their numbers. A break leaves the walk. */
 #define ops_each(op, id, graph)                                               \
-    for (OpId id = 0, id##_on = 1; id##_on && id < graph_n_ops(graph); id++)    \
-        for (const Op *op = (id##_on = 0, graph_get_op(graph, id)); op;         \
-             op = NULL, id##_on = 1)
+    for (OpId id = 0, id##_on = 1; id##_on && id < graph_n_ops(graph); id++)  \
+        for (const Op *op = (id##_on = 0, graph_get_op(graph, id)); !id##_on; \
+             id##_on = 1)
+#define tensors_each(tensor, id, graph)                                              \
+    for (TensorId id = 0, id##_on = 1; id##_on && id < graph_n_tensors(graph); id++) \
+        for (const Tensor *tensor = (id##_on = 0, graph_tensor(graph, id)); !id##_on; \
+             id##_on = 1)
 const char *graph_layer_name(const Graph *graph, uint32_t layer);
 uint32_t graph_n_layers(const Graph *graph);
 /* [tensor]: its layer. A tensor has the layer of the op that makes it, a parameter or an input the

@@ -83,8 +83,7 @@ bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
 {
     double all = 0;
     bool trains = false, any = false;
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
+    tensors_each (tensor, t, graph) {
         any |= tensor->role == ROLE_PARAMETER;
         trains |= tensor->role == ROLE_PARAMETER && !tensor->frozen;
         double elements = 1;

@@ -285,8 +285,7 @@ static bool check_sizes(Profile *p)
 {
     bool parameters = false;
     p->at.item = NULL;
-    for (TensorId t = 0; t < graph_n_tensors(p->graph); t++) {
-        const Tensor *tensor = graph_tensor(p->graph, t);
+    tensors_each (tensor, t, p->graph) {
         double elements = 1;
         for (uint32_t d = 0; d < tensor->rank; d++)
             elements *= tensor->dim[d];

@@ -92,8 +92,7 @@ static bool alike(const Tensor *a, const Tensor *b)
 static void init_forms(BatchForms *batch, const Graph *graph)
 {
     const Tensor *first = NULL;
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
+    tensors_each (tensor, t, graph) {
         const bool input = tensor->role == ROLE_INPUT && tensor->rank > 0;
         batch->form[t] = tensor->role == ROLE_INPUT ? UNKNOWN : FORM_IDENTITY;
         first = first || !input ? first : tensor;
@@ -106,8 +105,7 @@ static void init_forms(BatchForms *batch, const Graph *graph)
 /* Checks that all tensors divide the batch into the same number of equal pieces. */
 static bool check_units(const BatchForms *batch, const Graph *graph, GError **error)
 {
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
+    tensors_each (tensor, t, graph) {
         if (form_is_gather(batch->form[t]) &&
             tensor->units[form_dim(batch->form[t])] != batch->units)
             return refuse(

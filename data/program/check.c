@@ -155,8 +155,7 @@ static bool check_instr(Check *check)
 static bool check_groups(const Program *program, GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *group = &program->group[g];
+    items_at (const DeviceGroup, group, g, program->group, program->n_groups) {
         const size_t n = (size_t)group->n_replicas * group->n_devices;
         g_hash_table_remove_all(seen);
         for (size_t i = 0; i < n; i++)

@@ -90,8 +90,7 @@ DeviceGroup *program_groups(const Program *program, uint32_t n_devices, uint32_t
     DeviceGroup *group = g_new(DeviceGroup, *n);
     if (program->n_groups == 0)
         group[0] = all_devices(n_devices);
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *from = &program->group[g];
+    items_at (const DeviceGroup, from, g, program->group, program->n_groups) {
         group[g] = *from;
         group[g].device =
             g_memdup2(from->device,
@@ -122,8 +121,7 @@ bool program_is_spmd(const Program *program)
 bool program_check_devices(const Program *program, uint32_t n_devices, GError **error)
 {
     KILTER_ASSERT(n_devices > 0);
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *group = &program->group[g];
+    items_at (const DeviceGroup, group, g, program->group, program->n_groups) {
         for (size_t i = 0; i < (size_t)group->n_replicas * group->n_devices; i++)
             if (group->device[i] >= n_devices)
                 return refuse(error, "group %u has device %u, there are %u devices", g,

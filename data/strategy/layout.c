@@ -98,8 +98,7 @@ static bool complete_degrees(const Strategy *s, uint32_t n_devices, StrategyLayo
 {
     const bool tp = s->tp || s->stage_tp, dp = s->dp || s->stage_dp;
     uint64_t sum = 0;
-    for (uint32_t p = 0; p < l->pp; p++) {
-        StageDegrees *of = &l->stage[p];
+    items_at (StageDegrees, of, p, l->stage, l->pp) {
         const uint32_t each = n_devices / l->pp / MAX(of->cp, 1);
         of->tp = tp ? of->tp : dp ? MAX(each / MAX(of->dp, 1), 1) : 1;
         of->dp = dp ? of->dp : MAX(each / MAX(of->tp, 1), 1);

@@ -41,8 +41,7 @@ static void run(const KernelCall *call, uint32_t first)
         double *k = kept->data + b * n_kept;
         for (uint64_t s = 0; s < n_kept; s++) {
             double sum = 0;
-            for (uint32_t i = 0; i < call->op->n_in; i++) {
-                const ExecTensor *x = &call->in[i];
+            items_at (const ExecTensor, x, i, call->in, call->op->n_in) {
                 const uint64_t n = x->dim[i < first ? 0 : 1];
                 sum += wrapped_mean(x->data + (i < first ? 0 : b * n), n, s, n_kept);
             }

@@ -123,8 +123,7 @@ static void advise_add_use(const PortfolioChoice *choice, json_t *object)
     const SimReport *report = choice->report;
     uint64_t most = 0, left = UINT64_MAX;
     uint32_t unused = 0;
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        const Device *device = &choice->view->device[j];
+    items_at (const Device, device, j, choice->view->device, report->n_devices) {
         const uint64_t has = device->capacity_bytes, used = report->memory_bytes[j];
         most = MAX(most, used);
         left = MIN(left, has - MIN(has, used));

@@ -49,8 +49,7 @@ bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
 double days_save_s(const Evaluation *evaluation)
 {
     double bytes = 0;
-    for (TensorId t = 0; t < graph_n_tensors(evaluation->graph); t++) {
-        const Tensor *tensor = graph_tensor(evaluation->graph, t);
+    tensors_each (tensor, t, evaluation->graph) {
         if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
             bytes += (double)tensor_bytes(tensor);
     }

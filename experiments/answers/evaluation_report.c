@@ -69,8 +69,7 @@ static json_t *evaluation_report_devices_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
     json_t *devices = json_array();
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        const Device *device = &evaluation->view->device[j];
+    items_at (const Device, device, j, evaluation->view->device, report->n_devices) {
         /* The idle time is a difference of sums: below 1e-12 of the iteration it is a rounding
          * error. */
         const bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;

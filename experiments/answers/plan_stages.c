@@ -92,8 +92,7 @@ static bool are_stages(const Evaluation *evaluation, const Stage *stage)
     for (uint32_t i = 0; i < program->n; i++)
         if (instr_regroups(program, &program->instr[i]))
             view[program->instr[i].group] = view[program->instr[i].to_group] = true;
-    for (uint32_t g = 0; g < program->n_groups; g++) {
-        const DeviceGroup *group = &program->group[g];
+    items_at (const DeviceGroup, group, g, program->group, program->n_groups) {
         if (!stage[g].any && !view[g])
             return false;
         for (uint32_t i = 0; stage[g].any && i < group->n_replicas * group->n_devices;

@@ -39,8 +39,7 @@ static double bytes_on(const Plan *plan, const Graph *graph, const Instr *instr,
 static bool compute_outside(const Plan *plan, const Graph *graph, const ClusterView *view,
                             const Instr *instr)
 {
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_at (const Device, device, j, view->device, view->n_devices) {
         /* A type counts as fitted, without any op, if its half-precision rate is given. */
         const DeviceType *type = device->fitted ? view->fitted[device->fitted - 1] : NULL;
         if (!type || !type->op)

@@ -238,8 +238,7 @@ static void apply_curve(const CollectiveCurve *from, const double *log,
 
 static void apply_curves(const Cluster *from, const double *log, Cluster *to)
 {
-    for (uint32_t i = 0; i < from->curves.n; i++) {
-        const CollectiveCurve *curve = &from->curves.curve[i];
+    items_at (const CollectiveCurve, curve, i, from->curves.curve, from->curves.n) {
         const uint32_t type = curve->hosts > 1 ? 0 : curve_type(from, curve);
         apply_curve(curve, log ? log + (size_t)type * COSTS : NULL, &to->curves.curve[i]);
     }
@@ -267,8 +266,7 @@ void costs_apply(const Cluster *from, const TypeStart *start, const double *log,
 
 void costs_shift(const double *shift, Cluster *cluster, TypeStart *start)
 {
-    for (uint32_t t = 0; t < cluster->n_types; t++) {
-        DeviceType *type = &cluster->type[t];
+    items_at (DeviceType, type, t, cluster->type, cluster->n_types) {
         type->rate *= factor(shift, COST_RATE_F32);
         for (Numbers n = 0; n < NUMBERS; n++)
             type->rates[n] *= factor(shift, rate_cost(n));

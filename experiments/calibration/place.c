@@ -260,8 +260,7 @@ Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
                  .gpus = cluster_gpus(cluster),
                  .placing = g_new0(Placing, measurements->len + 1)};
     g_autofree uint32_t *of_unit = g_new0(uint32_t, cluster->n_machines);
-    for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const Machine *machine = &cluster->machine[i];
+    items_at (const Machine, machine, i, cluster->machine, cluster->n_machines) {
         const uint32_t unit = cluster_unit(cluster, i);
         of_unit[unit] += machine->gpus;
         work.units += unit == i;

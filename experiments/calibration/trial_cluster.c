@@ -74,8 +74,7 @@ static bool make_one(void *data, uint32_t i, GError **error)
 /* Hands the plans to the trials that are predicted alike, as repeated measurements are. */
 static void share(const Work *work)
 {
-    for (uint32_t i = 0; i < work->list->len; i++) {
-        TrialPlan *plan = &work->plan[i];
+    items_at (TrialPlan, plan, i, work->plan, work->list->len) {
         if (work->first[i] != i) {
             *plan = work->plan[work->first[i]];
             plan->trial = trial_at(work->list, i);

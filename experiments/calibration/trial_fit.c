@@ -327,8 +327,7 @@ static void find_covariance(const TrialProblem *problem, TrialFit *fit)
     gsl_linalg_cholesky_invert(&inverse.matrix);
     const double wider =
         fmax(1, sqrt(trial_problem_objective(problem) / MAX(problem->n, 1)));
-    for (uint32_t p = 0; p < n; p++) {
-        FittedCost *cost = &fit->costs.cost[p];
+    items_at (FittedCost, cost, p, fit->costs.cost, n) {
         const double far =
             DEVIATIONS * wider * sqrt(gsl_matrix_get(&inverse.matrix, p, p));
         cost->low = cost->log - far;

@@ -83,8 +83,7 @@ static bool calibrate_draw(const Calibration *calibration, const GArray *measure
 {
     g_autoptr(GString) text =
         g_string_new("# collective\tkind\tbytes\tmeasured_s\tpredicted_s\n");
-    for (uint32_t i = 0; i < measurements->len; i++) {
-        const Measurement *m = &g_array_index(measurements, Measurement, i);
+    array_at (const Measurement, m, i, measurements) {
         if (!isnan(calibration->predicted_s[i]))
             g_string_append_printf(text, "%d\t%s\t%.9g\t%.9g\t%.9g\n", m->op == OP_KINDS,
                                    measurement_kind(m), m->bytes, m->median_s,

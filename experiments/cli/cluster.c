@@ -27,8 +27,7 @@ static char *cluster_values_of(const MachineFile *machine, bool gcn)
 {
     GString *out = g_string_new(NULL);
     g_autofree bool *counted = g_new0(bool, machine->n_gpus);
-    for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        const MachineGpu *gpu = &machine->gpu[i];
+    items_at (const MachineGpu, gpu, i, machine->gpu, machine->n_gpus) {
         uint32_t n = 0;
         for (uint32_t j = i; !counted[i] && j < machine->n_gpus; j++) {
             const MachineGpu *other = &machine->gpu[j];

@@ -34,8 +34,7 @@ static json_t *refusals_json(const GArray *refusals)
 static json_t *league_rows_json(const GArray *rows)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < rows->len; i++) {
-        const LeagueRow *row = &g_array_index(rows, LeagueRow, i);
+    array_at (const LeagueRow, row, i, rows) {
         const bool any = row->plans > 0;
         json_array_append_new(
             list, json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
@@ -55,8 +54,7 @@ static json_t *league_rows_json(const GArray *rows)
 static bool league_draw(const GArray *rows, const char *folder, GError **error)
 {
     g_autoptr(GString) text = g_string_new("# rank\tplanner\tregret\tworst\tgap\n");
-    for (uint32_t i = 0; i < rows->len; i++) {
-        const LeagueRow *row = &g_array_index(rows, LeagueRow, i);
+    array_at (const LeagueRow, row, i, rows) {
         if (row->plans > 0)
             g_string_append_printf(text, "%u\t%s\t%.6g\t%.6g\t%.6g\n", i, row->entry,
                                    100 * row->regret, 100 * row->worst_regret,

@@ -155,8 +155,7 @@ static json_t *starts_json(const StartScore *start, uint32_t n)
 static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
 {
     json_t *trials = json_array();
-    for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = &g_array_index(set->trial, Trial, i);
+    array_at (const Trial, trial, i, set->trial) {
         if (sealed || trial->split != SPLIT_SEALED)
             json_array_append_new(trials, scorecard_trial_json(trial, score, i));
     }

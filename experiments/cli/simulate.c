@@ -74,8 +74,7 @@ static json_t *machines_json(const ClusterView *view, const uint32_t *place, uin
 static json_t *side_json(const Side *side, const ClusterView *view)
 {
     json_t *jobs = json_array();
-    for (uint32_t i = 0; i < side->n; i++) {
-        const Evaluation *plan = &side->plan[i];
+    items_at (const Evaluation, plan, i, side->plan, side->n) {
         const SimJobTime *time = &side->time[i];
         json_array_append_new(
             jobs, json_pack("{s:s, s:s, s:i, s:o, s:f, s:f, s:f, s:i}", "plan",

@@ -39,8 +39,7 @@ static double *stage_times(const Stages *e, const SimLinear *linear, const doubl
 {
     uint32_t n = e->view->n_devices;
     double *seconds = g_new(double, n);
-    for (uint32_t j = 0; j < n; j++) {
-        const Device *device = &e->view->device[j];
+    items_at (const Device, device, j, e->view->device, n) {
         SimWork work = linear->stage[i].fixed;
         double *flops = sim_work_flops(&work, device);
         for (uint32_t k = 0; k < linear->n_splits; k++) {
@@ -233,8 +232,7 @@ static char *parameter_form(const Explain *e, TensorId id)
 static void add_tensors(Explain *e)
 {
     char text[FORM_TEXT];
-    for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
-        const Tensor *tensor = graph_tensor(e->graph, t);
+    tensors_each (tensor, t, e->graph) {
         if (e->layer[t] != e->shown)
             continue;
         if (tensor->role == ROLE_PARAMETER) {
@@ -324,8 +322,7 @@ static char *communication_text(const Instr *instr)
 static void add_collectives(Explain *e)
 {
     const Program *program = e->plan->program;
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         g_autofree char *what = communication_text(instr);
         if (!what || e->layer[instr->tensor] != e->shown)
             continue;

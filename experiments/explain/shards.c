@@ -43,8 +43,7 @@ static uint32_t count_tensors(const Cut *cut, const char **first)
     for (uint32_t i = 0; i < program->n; i++)
         note_instr(cut, &program->instr[i]);
     for (uint32_t k = 0; k < 2; k++)
-        for (TensorId t = 0; t < graph_n_tensors(cut->graph); t++) {
-            const Tensor *tensor = graph_tensor(cut->graph, t);
+        tensors_each (tensor, t, cut->graph) {
             if (!cut->seen[t] ||
                 tensor->role != (k == 0 ? ROLE_PARAMETER : ROLE_ACTIVATION))
                 continue;

@@ -136,8 +136,7 @@ void claims_add_column(Claims *claims, const char *column, const Claims *judged)
     const uint32_t at = claims->n_columns++;
     claims->column = g_renew(char *, claims->column, claims->n_columns);
     claims->column[at] = g_strdup(column);
-    for (uint32_t i = 0; i < claims->n; i++) {
-        Claim *claim = &claims->claim[i];
+    items_at (Claim, claim, i, claims->claim, claims->n) {
         claim->column = g_renew(ClaimColumn, claim->column, claims->n_columns);
         claim->column[at] = (ClaimColumn){judged->claim[i].ours, judged->claim[i].holds,
                                           judged->claim[i].by_ratio};
@@ -183,8 +182,7 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except)
 {
     g_autoptr(GString) text = g_string_new("");
-    for (uint32_t k = 0; k < claims->n_columns; k++) {
-        const ClaimColumn *column = &claim->column[k];
+    items_at (const ClaimColumn, column, k, claim->column, claims->n_columns) {
         if (isnan(column->ours) || (except && g_strv_contains(except, claims->column[k])))
             continue;
         g_autofree char *value = claims_value_text(claim, column->ours);

@@ -284,8 +284,7 @@ static void set_verdict(json_t *row, Verdict verdict)
 static json_t *columns_json(const Claims *claims, const Claim *claim)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < claims->n_columns; i++) {
-        const ClaimColumn *column = &claim->column[i];
+    items_at (const ClaimColumn, column, i, claim->column, claims->n_columns) {
         if (isnan(column->ours)) /* not asked is no verdict */
             continue;
         g_autofree char *ours = claims_value_text(claim, column->ours);

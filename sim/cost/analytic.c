@@ -9,8 +9,7 @@ bool sim_analytic(const SimCase *sim, SimReport *report, GError **error)
     g_autofree double *busy_s = g_new0(double, kinds.n);
     uint32_t term = 0;
     (void)error;
-    for (uint32_t i = 0; i < report->n_stages; i++) {
-        SimStageReport *stage = &report->stage[i];
+    items_at (SimStageReport, stage, i, report->stage, report->n_stages) {
         stage->start_s = report->iteration_time_s;
         stage->comm_s =
             sim_linear_comm_s(sim->linear, sim->view, &kinds, sim->share, i, &term);

@@ -157,8 +157,7 @@ double sim_even_bound_s(const Graph *graph, const ClusterView *view)
         return 0;
     for (uint32_t j = 0; j < view->n_devices; j++)
         gpus += view->device[j].gpus;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_at (const Device, device, j, view->device, view->n_devices) {
         if (j > 0 && device_compare(device, &view->device[j - 1]) == 0)
             continue;
         g_autofree Least *least = all_least(graph, view, device);

@@ -38,8 +38,7 @@ SimMemoryFloor sim_memory_floor(const Graph *graph)
 {
     SimMemoryFloor floor = {0};
     g_autofree double *kept = kept_bytes(graph);
-    for (TensorId id = 0; id < graph_n_tensors(graph); id++) {
-        const Tensor *tensor = graph_tensor(graph, id);
+    tensors_each (tensor, id, graph) {
         if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
             floor.held_bytes += (double)tensor_bytes(tensor);
         else if (tensor->role == ROLE_ACTIVATION)

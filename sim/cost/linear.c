@@ -164,8 +164,7 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
                        const uint32_t *inner, uint64_t bucket_bytes)
 {
     SimStep step = {.bucket_bytes = bucket_bytes};
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         const bool pays_latency = sim_step_next(&step, build->graph, instr);
         if (instr->kind == INSTR_COMPUTE)
             add_compute(build, stage[i], instr);

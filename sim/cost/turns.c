@@ -10,8 +10,7 @@ uint32_t *sim_turns(const Program *program)
     uint32_t now = 0;
     bool computed = false;
     uint16_t microbatch = PROGRAM_WHOLE; /* the microbatch of the turn's computations */
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         const bool compute = instr->kind == INSTR_COMPUTE;
         if (computed && (compute ? instr->microbatch != microbatch
                                  : sim_is_priced_collective(instr))) {
@@ -78,8 +77,7 @@ static void find_places(Walk *w)
     const Program *program = w->program;
     g_autofree Maker *maker = g_new0(Maker, (size_t)w->instances->n_places * FORM_MAX);
     uint32_t collectives = 0, waits = 0;
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         PlacedOperand used[OP_MAX_IN], made[OP_MAX_OUT];
         if (i > 0 && w->turn[i] != w->turn[i - 1])
             collectives = waits = 0;

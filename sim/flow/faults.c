@@ -13,8 +13,7 @@ static bool find_link(const Topology *topology, SimFault *fault, GError **error)
 {
     if (!topology)
         return refuse(error, "no device '%s', and a crossbar has no links", fault->name);
-    for (uint32_t i = 0; i < topology->n_links; i++) {
-        const TopologyLink *link = &topology->link[i];
+    items_at (const TopologyLink, link, i, topology->link, topology->n_links) {
         g_autofree char *name = g_strdup_printf("%s>%s", topology->node[link->from].name,
                                                 topology->node[link->to].name);
         if (strcmp(name, fault->name) == 0) {

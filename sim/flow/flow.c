@@ -211,8 +211,7 @@ static void init_lanes(Run *run)
     const SimTeams *teams = flow->tasks->teams;
     bool any_lost = false;
     run->lane = g_new0(Lane, teams->n_lanes);
-    for (uint32_t l = 0; l < teams->n_lanes; l++) {
-        Lane *lane = &run->lane[l];
+    items_at (Lane, lane, l, run->lane, teams->n_lanes) {
         lane->task = SIM_NO_TASK;
         lane->slowdown = flow->sim->view->device[teams->device[l]].slowdown;
         run->any_slowdown = run->any_slowdown || lane->slowdown > 1;
@@ -283,8 +282,7 @@ static void record_links(const Run *run)
     SimTimeline *timeline = run->timeline;
     timeline->n_links = topology->n_links;
     timeline->link = g_new(SimLinkUse, topology->n_links);
-    for (uint32_t i = 0; i < topology->n_links; i++) {
-        const TopologyLink *link = &topology->link[i];
+    items_at (const TopologyLink, link, i, topology->link, topology->n_links) {
         const uint32_t stands = sim_transport_stands(run->transport, i);
         timeline->link[i] = (SimLinkUse){
             .name = g_strdup_printf("%s>%s", topology->node[link->from].name,

@@ -62,8 +62,7 @@ static void find_issues(Record *r)
         any_s = r->when[i].takes_time ? r->when[i].start_s : any_s;
         r->when[i].allocates_s = fmin(next_s, any_s);
     }
-    for (uint32_t i = 0; i < program->n; i++) {
-        const When *when = &r->when[i];
+    items_at (const When, when, i, r->when, program->n) {
         r->when[i].releases_s =
             fmax(last_s, when->takes_time ? when->end_s : when->allocates_s);
         if (program->instr[i].kind == INSTR_COMPUTE && concerns(r, i))
@@ -150,8 +149,7 @@ static GArray *lane_steps(const Record *r)
             add_buffer(r, buffer, sim_buffer_bytes(r->sim, buffer, place), changes);
     }
     g_array_sort(changes, compare);
-    for (uint32_t i = 0; i < changes->len; i++) {
-        const Change *change = &g_array_index(changes, Change, i);
+    array_at (const Change, change, i, changes) {
         bytes += change->bytes;
         of[change->category] += change->bytes;
         if (i + 1 < changes->len && compare(change, change + 1) == 0)

@@ -79,8 +79,7 @@ static double *slowness(const SimNoise *noise, uint64_t run_key)
     double *factor = g_new(double, n);
     for (uint32_t j = 0; j < n; j++)
         factor[j] = 1;
-    for (uint32_t i = 0; i < noise->stragglers->len; i++) {
-        const Straggler *s = &g_array_index(noise->stragglers, Straggler, i);
+    array_at (const Straggler, s, i, noise->stragglers) {
         SimRandom random;
         sim_random_start(&random, sim_random_mix(sim_random_mix(run_key, i),
                                                  sim_random_name("straggler")));
@@ -118,8 +117,7 @@ void sim_noise_durations(const SimNoise *noise, uint64_t sample, double *duratio
     const SimOptions *options = noise->sim->options;
     const uint64_t run_key = sim_random_mix(options->seed, sample);
     g_autofree double *slow = slowness(noise, run_key);
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimTask *task = &tasks->task[i];
+    items_at (const SimTask, task, i, tasks->task, tasks->n_tasks) {
         duration_s[i] = task->duration_s;
         if (task->kind != TASK_COMPUTE)
             continue;

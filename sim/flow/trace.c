@@ -255,8 +255,7 @@ static void add_memory(const Trace *trace, uint32_t device)
     KILTER_ASSERT(device < timeline->n_devices);
     const GArray *steps = timeline->memory[timeline->lane[device]];
     const SimMemoryStep *most = NULL;
-    for (uint32_t i = 0; i < steps->len; i++) {
-        const SimMemoryStep *step = &g_array_index(steps, SimMemoryStep, i);
+    array_at (const SimMemoryStep, step, i, steps) {
         if (!most || step->bytes >= most->bytes)
             most = step;
         if (i + 1 < steps->len &&
@@ -392,8 +391,7 @@ static void find_arrows(Trace *trace)
     for (uint32_t i = 0; i < trace->timeline->n_lanes; i++)
         g_ptr_array_add(trace->maker,
                         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL));
-    for (uint32_t i = 0; i < trace->timeline->n_spans; i++) {
-        const SimSpan *span = &trace->timeline->span[i];
+    items_at (const SimSpan, span, i, trace->timeline->span, trace->timeline->n_spans) {
         if (span->launch || span->start_s == span->end_s)
             continue;
         uint32_t n;

@@ -59,8 +59,7 @@ static uint32_t count_link_colours(const Colours *c)
 
 static void colour_messages(const Colours *c)
 {
-    for (uint32_t i = 0; i < c->n; i++) {
-        const LoweredMessage *m = &c->message[i];
+    items_at (const LoweredMessage, m, i, c->message, c->n) {
         uint64_t sum = mix(bits(m->bytes)) + 3 * mix(bits(m->latency_s));
         for (uint32_t k = 0; k < m->n_uses; k++)
             sum += c->link_colour[c->use[m->first_use + k].link];
@@ -71,8 +70,7 @@ static void colour_messages(const Colours *c)
 static void colour_links(const Colours *c)
 {
     memset(c->link_sum, 0, c->n_links * sizeof *c->link_sum);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const LoweredMessage *m = &c->message[i];
+    items_at (const LoweredMessage, m, i, c->message, c->n) {
         for (uint32_t k = 0; k < m->n_uses; k++)
             c->link_sum[c->use[m->first_use + k].link] += c->message_colour[i];
     }

@@ -16,8 +16,7 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
     g_assert(device < sim->view->n_devices);
     const SimParts *parts = sim->parts;
     uint32_t *place = g_new(uint32_t, parts->layout.n_groups);
-    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
-        const DeviceGroup *group = &parts->layout.group[g];
+    items_at (const DeviceGroup, group, g, parts->layout.group, parts->layout.n_groups) {
         place[g] = SIM_NOT_THERE;
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
             if (group->device[i] == device)

@@ -109,8 +109,7 @@ static bool fill(SimLayerTimes *times, GError **error)
     add_work(times, 0, ANY_PLACE, &whole);
     times->whole = g_steal_pointer(&whole.flops);
     work_clear(&whole);
-    for (uint32_t g = 0; g < layout->n_groups; g++) {
-        const DeviceGroup *group = &layout->group[g];
+    items_at (const DeviceGroup, group, g, layout->group, layout->n_groups) {
         for (uint32_t i = 0; i < group->n_devices * group->n_replicas; i++) {
             const uint32_t type = times->view->device[group->device[i]].type;
             const size_t at = (size_t)g * times->n_types + type;

@@ -143,8 +143,7 @@ static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
     g_autofree double *end_s = g_new0(double, report->n_stages);
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].start_s = INFINITY;
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimSpan *span = &timeline->span[i];
+    items_at (const SimSpan, span, i, timeline->span, tasks->n_tasks) {
         const uint32_t k = tasks->task[i].stage;
         if (span->launch)
             continue;
@@ -153,8 +152,7 @@ static void report_stages(const SimTasks *tasks, const SimTimeline *timeline,
         if (tasks->task[i].kind == TASK_COLLECTIVE)
             comm_end_s[k] = fmax(comm_end_s[k], span->end_s);
     }
-    for (uint32_t i = 0; i < report->n_stages; i++) {
-        SimStageReport *stage = &report->stage[i];
+    items_at (SimStageReport, stage, i, report->stage, report->n_stages) {
         stage->start_s = isfinite(stage->start_s) ? stage->start_s : 0;
         stage->comm_s = fmax(comm_end_s[i] - stage->start_s, 0);
         stage->comp_s = fmax(end_s[i] - stage->start_s - stage->comm_s, 0);

@@ -35,8 +35,7 @@ static void number_runs(SimRuns *runs, const Program *program, const Graph *grap
     const uint32_t n_groups = MAX(program->n_groups, 1);
     g_autofree uint32_t *now = g_new0(uint32_t, n_groups); /* run 0 has no computations */
     g_autofree const Instr **last = g_new0(const Instr *, n_groups);
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         const uint32_t group = runs->home[instr->group];
         const Instr *other = last[group];
         if (instr->kind != INSTR_COMPUTE)
@@ -126,8 +125,7 @@ static void buffers_stash(PlanBuffers *buffers, const Program *program,
     SimRuns runs = sim_runs(program, graph, layer);
     const uint32_t n = buffers->n;
     buffers->buffer = g_renew(PlanBuffer, buffers->buffer, 3 * (size_t)n + 1);
-    for (uint32_t b = 0; b < n; b++) {
-        const PlanBuffer *buffer = &buffers->buffer[b];
+    items_at (const PlanBuffer, buffer, b, buffers->buffer, n) {
         uint32_t last = 0;
         const uint32_t k =
             plan_buffer_is_kept(graph, buffer)

@@ -87,8 +87,7 @@ static void steady_add(SimReport *more, const SimReport *less, double n)
     for (uint32_t k = 0; k < G_N_ELEMENTS(of); k++)
         for (uint32_t j = 0; j < more->n_devices; j++)
             of[k][j] += n * (of[k][j] - to[k][j]);
-    for (uint32_t i = 0; i < more->n_stages; i++) {
-        SimStageReport *a = &more->stage[i];
+    items_at (SimStageReport, a, i, more->stage, more->n_stages) {
         const SimStageReport *b = &less->stage[i];
         a->start_s += n * (a->start_s - b->start_s);
         a->comm_s += n * (a->comm_s - b->comm_s);

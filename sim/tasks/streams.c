@@ -141,8 +141,7 @@ static void add_stream_edges(const SimStreams *s, const Place *place, GArray *ed
 
 static void add_dep_edges(const SimStreams *s, GArray *edges)
 {
-    for (uint32_t i = 0; i < s->tasks->n_tasks; i++) {
-        const SimTask *task = &s->tasks->task[i];
+    items_at (const SimTask, task, i, s->tasks->task, s->tasks->n_tasks) {
         for (uint32_t k = 0; k < task->n_deps; k++)
             add_edge(edges, s->tasks->dep[task->first_dep + k], i);
     }

@@ -38,8 +38,7 @@ static void lower_program(Lower *lower)
     const SimCase *sim = lower->sim;
     const Program *program = sim->plan->program;
     const bool spmd = program_is_spmd(program);
-    for (uint32_t i = 0; i < program->n; i++) {
-        const Instr *instr = &program->instr[i];
+    items_at (const Instr, instr, i, program->instr, program->n) {
         SimStep *step = &lower->step[instr->group];
         const bool pays_latency = sim_step_next(step, sim->graph, instr);
         const SimTask task = {.microbatch = instr->microbatch,
@@ -124,8 +123,7 @@ static void init_lower(Lower *lower)
 
 static uint32_t first_backward(const SimCase *sim, const SimTasks *tasks)
 {
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimTask *task = &tasks->task[i];
+    items_at (const SimTask, task, i, tasks->task, tasks->n_tasks) {
         if (task->kind == TASK_COMPUTE &&
             is_backward(sim, &sim->plan->program->instr[task->instr]))
             return i;

@@ -44,8 +44,7 @@ static void find_moves(TaskAhead *a, const SimCase *sim)
 {
     a->buffers = sim_held_buffers(sim);
     a->moves = g_array_new(false, false, sizeof(Move));
-    for (uint32_t b = 0; b < a->buffers->n; b++) {
-        const PlanBuffer *buffer = &a->buffers->buffer[b];
+    items_at (const PlanBuffer, buffer, b, a->buffers->buffer, a->buffers->n) {
         const Move move = {buffer->leaves ? buffer->leaves - 1 : buffer->birth, b,
                            buffer->leaves ? SIM_TO_HOST : SIM_FROM_HOST};
         if (buffer->leaves || buffer->returns)

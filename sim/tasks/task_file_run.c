@@ -137,8 +137,7 @@ static void on_end(Run *run, uint32_t id)
 static void link_tasks(Run *run)
 {
     const SimTaskFile *tasks = run->tasks;
-    for (uint32_t id = 0; id < tasks->n_tasks; id++) {
-        const FileTask *task = &tasks->task[id];
+    items_at (const FileTask, task, id, tasks->task, tasks->n_tasks) {
         run->waiting[id] = task->deps.n;
         for (uint32_t d = 0; d < task->deps.n; d++)
             run->first_next[file_list(tasks, task->deps)[d] + 1]++;
@@ -148,8 +147,7 @@ static void link_tasks(Run *run)
     g_autofree uint32_t *at =
         g_memdup2(run->first_next, (tasks->n_tasks + 1) * sizeof *run->first_next);
     run->next = g_new(uint32_t, run->first_next[tasks->n_tasks] + 1);
-    for (uint32_t id = 0; id < tasks->n_tasks; id++) {
-        const FileTask *task = &tasks->task[id];
+    items_at (const FileTask, task, id, tasks->task, tasks->n_tasks) {
         for (uint32_t d = 0; d < task->deps.n; d++)
             run->next[at[file_list(tasks, task->deps)[d]]++] = id;
     }

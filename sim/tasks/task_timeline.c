@@ -23,8 +23,7 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
         timeline->team[t].lane = g_memdup2(
             teams->team[t].lane, teams->team[t].n_lanes * sizeof *teams->team[t].lane);
     }
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimTask *task = &tasks->task[i];
+    items_at (const SimTask, task, i, tasks->task, tasks->n_tasks) {
         const bool communicates = sim_task_communicates(task);
         timeline->span[i] = (SimSpan){.instr = task->instr,
                                       .stage = task->stage,
@@ -50,8 +49,7 @@ void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
     g_autofree double *lane_s = g_new0(double, 2 * (size_t)report->n_stages * n_lanes);
     for (uint32_t i = 0; i < report->n_stages; i++)
         report->stage[i].start_s = end_s;
-    for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const SimTask *task = &tasks->task[i];
+    items_at (const SimTask, task, i, tasks->task, tasks->n_tasks) {
         const SimSpan *span = &timeline->span[i];
         const bool communicates = sim_task_communicates(task);
         if (task->kind == TASK_LAUNCH)

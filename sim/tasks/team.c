@@ -93,8 +93,7 @@ static void color_alone(Coloring *c)
     g_autofree uint64_t *key = g_new0(uint64_t, c->teams->n_devices);
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         mix_device(&key[j], &c->sim->view->device[j]);
-    for (uint32_t g = 0; g < parts->layout.n_groups; g++) {
-        const DeviceGroup *group = &parts->layout.group[g];
+    items_at (const DeviceGroup, group, g, parts->layout.group, parts->layout.n_groups) {
         for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
             mix_shares(&key[group->device[i]], parts, g, i);
     }
@@ -287,8 +286,7 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
     teams->n_groups = sim->parts->layout.n_groups;
     teams->group = g_new0(SimGroupTeams, teams->n_groups);
     find_lanes(&c, separate);
-    for (uint32_t g = 0; g < teams->n_groups; g++) {
-        SimGroupTeams *of = &teams->group[g];
+    items_at (SimGroupTeams, of, g, teams->group, teams->n_groups) {
         find_group_lanes(sim, teams, g);
         of->team_of = add_teams(sim, teams, g, AXIS_POSITIONS);
         for (FormAxis axis = AXIS_SHARDS; axis <= AXIS_REPLICAS; axis++)

@@ -25,8 +25,7 @@ static double *price_gradients(const AmpCosting *c, uint32_t group)
     g_autofree uint32_t *device = g_new(uint32_t, (size_t)dp * tmp);
     for (uint32_t i = 0; i < dp * tmp; i++)
         device[i] = amp_group_at(c, group, i % dp)[i / dp];
-    for (uint32_t k = 0; k < kind->len; k++) {
-        const AmpGradientKind *g = &g_array_index(kind, AmpGradientKind, k);
+    array_at (const AmpGradientKind, g, k, kind) {
         price_s[k] = sim_alone_collective_s(c->cluster->alone, COLLECTIVE_ALL_REDUCE,
                                             g->whole + g->cut / tmp, dp, tmp, device);
     }

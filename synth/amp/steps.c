@@ -377,8 +377,7 @@ AmpSteps *amp_steps_read(const AmpModel *model, const Graph *graph,
     Reading r = {model, graph, view,  program, batch, layer, steps_new(model->n_layers),
                  found, maker, false, memo};
     memset(maker, 0xff, n_instances * sizeof *maker);
-    for (uint32_t k = 0; k < program->n; k++) {
-        const Instr *instr = &program->instr[k];
+    items_at (const Instr, instr, k, program->instr, program->n) {
         if (instr->kind == INSTR_COMPUTE)
             read_compute(&r, k);
         else if (instr->kind == INSTR_COLLECTIVE)

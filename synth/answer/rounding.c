@@ -156,8 +156,7 @@ static ORDER_VALUES(compare_units, uint32_t);
 static uint32_t *all_units(const Graph *graph, uint32_t *n)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const Tensor *tensor = graph_tensor(graph, t);
+    tensors_each (tensor, t, graph) {
         for (uint32_t d = 0; d < tensor->rank; d++)
             if (tensor->units[d] > 1)
                 g_hash_table_add(seen, GUINT_TO_POINTER(tensor->units[d]));

@@ -24,8 +24,7 @@ static void set_charge(const Climb *c, double charge)
 static double excess(const Climb *c, const SynthBytes *b)
 {
     double sum = 0;
-    for (uint32_t j = 0; j < c->view->n_devices; j++) {
-        const Device *device = &c->view->device[j];
+    items_at (const Device, device, j, c->view->device, c->view->n_devices) {
         double share = c->at->lo[j];
         sum += b->held + b->held_sharded * share +
                (b->divided + b->divided_sharded * share) / device->gpus -

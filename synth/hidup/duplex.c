@@ -499,8 +499,7 @@ static void walk(Solve *s)
 static void find_forms(const DuplexProblem *p, DuplexSolution *solution)
 {
     g_autofree Form *form = g_new0(Form, p->n_tensors);
-    for (uint32_t i = 0; i < p->n_nodes; i++) {
-        const DuplexNode *node = &p->node[i];
+    items_at (const DuplexNode, node, i, p->node, p->n_nodes) {
         const DuplexChoice *choice = solution->choice[i];
         for (uint32_t k = 0; k < node->n_in; k++)
             solution->in[i][k] = form[node->in[k]];

@@ -146,8 +146,7 @@ static void find_stages(Turns *t)
     bool computed = false,
          waits = false;   /* in this stage; and communication is due after the op */
     OpId of = GRAPH_NONE; /* the forward op of the last computation */
-    for (uint32_t i = 0; i < t->program->n; i++) {
-        const Instr *instr = &t->program->instr[i];
+    items_at (const Instr, instr, i, t->program->instr, t->program->n) {
         if (!t->parts[i])
             continue;
         const bool compute = instr->kind == INSTR_COMPUTE;

@@ -14,8 +14,7 @@ static uint32_t machines_of(const JointKind *kind, uint32_t units)
 static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
 {
     JointGroup group = {.use = g_memdup2(use, menu->kind->len * sizeof *use)};
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, menu->kind) {
         group.n_devices += use[k] * kind->unit;
         group.kinds |= use[k] > 0 && k < 32 ? 1U << k : 0;
         group.n_machines += machines_of(kind, use[k]);
@@ -43,8 +42,7 @@ static bool is_size(const JointKind *kind, uint32_t units)
 static void add_single_groups(JointMenu *menu, GArray *groups)
 {
     g_autofree uint32_t *use = g_new0(uint32_t, menu->kind->len);
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, menu->kind) {
         for (use[k] = 1; use[k] <= kind->n_units; use[k]++)
             if (is_size(kind, use[k]))
                 add_group(menu, groups, use);
@@ -89,8 +87,7 @@ JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group)
 {
     const uint32_t most = menu->view->cluster->n_machines;
     JointDevices devices = {0, g_new(uint32_t, most), g_new(uint32_t, most)};
-    for (uint32_t k = 0; k < menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, menu->kind) {
         uint32_t left = group->use[k] * kind->unit;
         for (uint32_t i = 0; left > 0; i++) {
             devices.machine[devices.n] = kind->machine[i];

@@ -43,8 +43,7 @@ JointProblem *synth_joint_shared(JointMenu *menu, const JointProblem *p, uint32_
 {
     JointProblem *shared = g_memdup2(p, sizeof *p);
     shared->group = g_memdup2(p->group, p->n_groups * sizeof *p->group);
-    for (uint32_t g = 0; g < p->n_groups; g++) {
-        const JointGroup *of = &p->group[g];
+    items_at (const JointGroup, of, g, p->group, p->n_groups) {
         JointGroup *group = &shared->group[g];
         group->entry = g_new0(JointEntry, of->n_entries + 1);
         group->n_entries = 0;

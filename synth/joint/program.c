@@ -53,8 +53,7 @@ static void place(const Placing *p)
 {
     const uint32_t n_all = p->menu->view->n_devices;
     g_autofree uint32_t *filled = g_new0(uint32_t, p->pipeline->n_stages);
-    for (uint32_t k = 0; k < p->menu->kind->len; k++) {
-        const JointKind *kind = &g_array_index(p->menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, p->menu->kind) {
         for (uint32_t units = kind->n_units; units > 0; units--)
             for (uint32_t s = 0; s < p->pipeline->n_stages; s++)
                 if (group_of(p, s)->use[k] == units)
@@ -105,8 +104,7 @@ uint32_t *joint_runs(const JointProblem *p, const JointPipeline *pipeline)
 {
     const uint32_t n = pipeline->n_stages, n_runs = MAX(pipeline->chunks, 1);
     uint32_t *first = g_new0(uint32_t, (size_t)n * n_runs + 1);
-    for (uint32_t s = 0; s < n; s++) {
-        const JointStage *stage = &pipeline->stage[s];
+    items_at (const JointStage, stage, s, pipeline->stage, n) {
         const JointEntry *e = &p->group[stage->group].entry[stage->entry];
         const uint32_t last = last_layer(p, pipeline, s);
         for (uint32_t v = 0, begin = stage->first; v < n_runs; v++) {

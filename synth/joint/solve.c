@@ -368,8 +368,7 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_
     const bool front = l.n + 1u == way->n_stages,
                splits = way->relaxed || schedule_splits(way->schedule);
     uint32_t *ample = s->ample;
-    for (uint32_t e = 0; e < g->n_entries; e++) {
-        const JointEntry *entry = &g->entry[e];
+    items_at (const JointEntry, entry, e, g->entry, g->n_entries) {
         ample[e] = j;
         if (!is_open(s, g, entry))
             continue;

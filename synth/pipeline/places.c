@@ -55,8 +55,7 @@ static void find_phases(Builder *b)
 {
     const Program *inner = b->inner;
     bool backward = false;
-    for (uint32_t i = 0; i < inner->n; i++) {
-        const Instr *instr = &inner->instr[i];
+    items_at (const Instr, instr, i, inner->instr, inner->n) {
         Operand use[OP_MAX_IN];
         const uint32_t n = instr_uses(instr, b->graph, use);
         Phase *phase = &b->place[i].phase;
@@ -117,8 +116,7 @@ static void find_stages(Builder *b)
                 b->place[maker].stage = b->place[i].stage;
         }
     }
-    for (uint32_t i = 0; i < inner->n; i++) {
-        const Instr *instr = &inner->instr[i];
+    items_at (const Instr, instr, i, inner->instr, inner->n) {
         if (instr->kind == INSTR_LOAD && home[instr->tensor] != unknown &&
             graph_tensor(b->graph, instr->tensor)->role != ROLE_INPUT)
             b->place[i].stage = home[instr->tensor];

@@ -32,8 +32,7 @@ static void find_sums(Joining *j, uint32_t k)
     const Builder *b = &j->builder[k];
     for (TensorId t = 0; t < graph_n_tensors(j->graph); t++)
         sum_of(j, k, t)->group = UINT32_MAX;
-    for (uint32_t i = 0; i < b->inner->n; i++) {
-        const Instr *instr = &b->inner->instr[i];
+    items_at (const Instr, instr, i, b->inner->instr, b->inner->n) {
         if (!makes_sums(b, instr))
             continue;
         const Op *op = graph_get_op(j->graph, instr->op);
@@ -167,8 +166,7 @@ static bool build_all(Joining *j, GError **error)
     if (n_microbatches >= PROGRAM_WHOLE)
         return refuse(error, "expected less than %d microbatches", PROGRAM_WHOLE);
     j->program->n_microbatches = (uint32_t)n_microbatches;
-    for (uint32_t k = 0; k < j->n; k++) {
-        Builder *b = &j->builder[k];
+    items_at (Builder, b, k, j->builder, j->n) {
         *b = (Builder){.inner = j->replica[k].inner,
                        .graph = j->graph,
                        .pipeline = &j->replica[k].pipeline};
@@ -215,8 +213,7 @@ Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *g
         copy(&j, k, j.builder[k].n_early, j.builder[k].n_steps);
     if (!exchange_all(&j, error))
         return NULL;
-    for (uint32_t k = 0; k < n; k++) {
-        const Builder *b = &j.builder[k];
+    items_at (const Builder, b, k, j.builder, n) {
         copy(&j, k, b->n_early + b->n_steps, b->program->n - b->n_early - b->n_steps);
     }
     if (!program_check(j.program, graph, error))

@@ -256,8 +256,7 @@ static void place_experts(Builder *b)
 
 static void divide_sequences(Builder *b)
 {
-    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
-        const Tensor *tensor = graph_tensor(b->graph, t);
+    tensors_each (tensor, t, b->graph) {
         if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 &&
             tensor->rank == 2 && form_is_gather(b->batch->form[t]) &&
             form_can_hold(b->graph, t, form_gather(1))) {
@@ -378,8 +377,7 @@ static void divide_experts(Builder *b)
 /* Places optimizer states in the forms of their parameters. */
 static void place_states(Builder *b)
 {
-    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
-        const Tensor *tensor = graph_tensor(b->graph, t);
+    tensors_each (tensor, t, b->graph) {
         if (tensor->role != ROLE_OPTIMIZER && tensor->role != ROLE_UPDATED)
             continue;
         TensorId of = tensor->of;

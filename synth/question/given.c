@@ -164,8 +164,7 @@ static bool given_in_order(const ClusterView *view, char **item, double *ratio,
                       "option 'ratios': expected %u numbers, one per device%s, got %u",
                       view->n_devices, other, n);
     }
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const Device *device = &view->device[j];
+    items_at (const Device, device, j, view->device, view->n_devices) {
         const uint32_t at = n == view->n_devices ? j : device->machine;
         ratio[j] = g_ascii_strtod(item[at], NULL);
         if (n != view->n_devices)

@@ -38,8 +38,7 @@ static void reach(Emitter *e, TensorId tensor, FormSet wanted)
  * (slices of a replica are free); parameters and optimizer states come in their form at rest. */
 static void emit_loads(Emitter *e)
 {
-    for (TensorId t = 0; t < graph_n_tensors(e->graph); t++) {
-        const Tensor *tensor = graph_tensor(e->graph, t);
+    tensors_each (tensor, t, e->graph) {
         if (!is_source(tensor))
             continue;
         FormSet read = e->needed[t];

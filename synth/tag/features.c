@@ -248,8 +248,7 @@ void net_view_forget_feedback(NetView *v)
 static void view_actions(const NetCase *c, NetView *v)
 {
     const uint32_t all = c->space->view->n_devices;
-    for (uint32_t s = 0; s < v->n_actions; s++) {
-        const TagAction *a = &c->space->action[s];
+    items_at (const TagAction, a, s, c->space->action, v->n_actions) {
         double *x = &v->action[s * NET_ACTION];
         const size_t at = (size_t)v->next * v->n_actions + s;
         uint32_t n = 0;

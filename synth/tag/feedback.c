@@ -56,8 +56,7 @@ static void add_communication(const Gather *g, const Instr *instr, double start_
 
 static void gather(const Gather *g)
 {
-    for (uint32_t i = 0; i < g->program->n; i++) {
-        const Instr *instr = &g->program->instr[i];
+    items_at (const Instr, instr, i, g->program->instr, g->program->n) {
         double start_s, end_s;
         if (!sim_quick_span(g->quick, i, &start_s, &end_s))
             continue;

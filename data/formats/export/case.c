@@ -124,8 +124,7 @@ GPtrArray *export_steps(const ExportCase *c)
     g_autofree uint32_t *seen = g_new0(uint32_t, (size_t)c->layout.n_stages * n * 2);
     for (uint32_t p = 0; p < c->layout.pp; p++)
         g_ptr_array_add(groups, g_array_new(FALSE, FALSE, sizeof(ExportStep)));
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         if (instr->kind != INSTR_COMPUTE || instr->group >= c->layout.pp ||
             (instr->microbatch == PROGRAM_WHOLE && n > 1))
             continue;

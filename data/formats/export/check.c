@@ -66,8 +66,7 @@ bool export_need_strategy(const ExportCase *c, GError **error)
             return export_refuse(c, i, error, "states are divided in some stages only");
     /* The first computation on tensors that are not whole is the first that no strategy
      * explains. */
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(c->graph, instr->op) : NULL;
         for (uint32_t f = 0; op && f < op->n_in; f++)
@@ -223,8 +222,7 @@ bool export_need_1f1b(const ExportCase *c, GError **error)
 bool export_samples(const ExportCase *c, uint32_t *sample, GError **error)
 {
     const TensorId input = graph_get_op(c->graph, 0)->in[0];
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         if (instr->kind != INSTR_LOAD || instr->tensor != input)
             continue;
         bool batch;

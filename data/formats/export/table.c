@@ -16,8 +16,7 @@ static bool is_kept_whole(const Tensor *tensor)
  * batch only, and only gradients are communicated. */
 static bool need_whole_parameters(const ExportCase *c, GError **error)
 {
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         Operand use[OP_MAX_IN];
         const uint32_t n = instr_uses(instr, c->graph, use);
         if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
@@ -105,8 +104,7 @@ bool export_ddp(const ExportCase *c, GArray *files, GError **error)
 static json_t *devices_json(const ExportCase *c)
 {
     json_t *list = json_array();
-    for (uint32_t j = 0; j < c->view->n_devices; j++) {
-        const Device *d = &c->view->device[j];
+    items_at (const Device, d, j, c->view->device, c->view->n_devices) {
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:i, s:f}", "name",
                                               d->name, "machine",
                                               c->view->cluster->machine[d->machine].name,
@@ -176,8 +174,7 @@ static bool is_chunk(const uint32_t *count, uint32_t n, uint32_t units)
 static json_t *parameters_json(const ExportCase *c)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < c->plan->program->n; i++) {
-        const Instr *instr = &c->plan->program->instr[i];
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         if (instr->kind != INSTR_LOAD ||
             graph_tensor(c->graph, instr->tensor)->role != ROLE_PARAMETER)
             continue;

@@ -32,8 +32,7 @@ static GString *schedule_csv(const ExportCase *c)
     g_autoptr(GPtrArray) groups = export_steps(c);
     for (uint32_t p = 0; p < c->layout.pp; p++) {
         const GArray *steps = g_ptr_array_index(groups, p);
-        for (uint32_t k = 0; k < steps->len; k++) {
-            const ExportStep *step = &g_array_index(steps, ExportStep, k);
+        array_at (const ExportStep, step, k, steps) {
             g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
                                    step->letter, step->microbatch);
         }

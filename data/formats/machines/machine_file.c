@@ -142,8 +142,7 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
     const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
     const bool unseen = has_unseen_links(machine, one);
     const bool joined = is_joined(machine);
-    for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        const MachineGpu *gpu = &machine->gpu[i];
+    items_at (const MachineGpu, gpu, i, machine->gpu, machine->n_gpus) {
         const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
         const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
         const uint32_t links = unseen ? one->link[0].count : gpu->links - gpu->to_cpu;

@@ -307,8 +307,7 @@ static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
 {
     g_autofree char *name = g_strescape(node->name, NULL);
     g_string_append_printf(out, "  - {name: \"%s\", devices: [", name);
-    for (guint i = 0; i < node->gpus->len; i++) {
-        const SlurmGpus *gpus = &g_array_index(node->gpus, SlurmGpus, i);
+    array_at (const SlurmGpus, gpus, i, node->gpus) {
         const DeviceSheet *sheet =
             import->sheet ? import->sheet : slurm_sheet(node, gpus, sheets);
         if (!sheet)

@@ -186,8 +186,7 @@ static ORDER_DEFINE(compare_events, SnapshotEvent, ASCENDING(device), ASCENDING(
 static GArray *events_of(const GArray *block)
 {
     GArray *events = g_array_new(false, false, sizeof(SnapshotEvent));
-    for (uint32_t b = 0; b < block->len; b++) {
-        const SnapshotBlock *of = &g_array_index(block, SnapshotBlock, b);
+    array_at (const SnapshotBlock, of, b, block) {
         const SnapshotEvent made = {of->device, of->first, b, false},
                             freed = {of->device, of->last + 1, b, true};
         g_array_append_val(events, made);

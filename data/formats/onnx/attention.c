@@ -202,8 +202,7 @@ static bool is_in(const View *view, uint32_t dim, uint32_t atom)
 static bool part_heads(View *q, uint64_t heads)
 {
     uint64_t before = 1;
-    for (uint32_t a = 0; a < q->n_atoms; a++) {
-        Atom *atom = &q->atom[a];
+    items_at (Atom, atom, a, q->atom, q->n_atoms) {
         if (atom->dim != 2 || atom->fixed || is_in(q, q->rank - 1, a))
             continue;
         if (before == heads) {

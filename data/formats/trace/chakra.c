@@ -188,8 +188,7 @@ static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
 static bool resolve(Reader *reader, GError **error)
 {
     Trace *trace = reader->trace;
-    for (guint i = 0; i < trace->node->len; i++) {
-        TraceNode *node = &g_array_index(trace->node, TraceNode, i);
+    array_at (TraceNode, node, i, trace->node) {
         if (!g_hash_table_insert(reader->index, &node->id, GUINT_TO_POINTER(i + 1)))
             return refuse(error, "%s: node %" G_GUINT64_FORMAT " is there twice",
                           reader->file, node->id);

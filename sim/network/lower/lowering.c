@@ -105,8 +105,7 @@ static void index_messages(SimLowered *lowered)
         lowered->first_of[i + 1] += lowered->first_of[i];
     g_autofree uint32_t *next =
         g_memdup2(lowered->first_of, lowered->n_ranks * sizeof *next);
-    for (uint32_t i = 0; i < messages->len; i++) {
-        const LoweredMessage *message = &g_array_index(messages, LoweredMessage, i);
+    array_at (const LoweredMessage, message, i, messages) {
         lowered->message_of[next[message->from]++] = i;
         lowered->message_of[next[message->to]++] = i;
     }

@@ -190,8 +190,7 @@ static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
             flying->done = !sim_network_cancel(run->network, flying->flow, &flying->bytes,
                                                &flying->latency_s);
     }
-    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
-        const LoweredBundle *bundle = &lowered->bundle[b];
+    items_at (const LoweredBundle, bundle, b, lowered->bundle, lowered->n_bundles) {
         for (uint32_t i = 0; i < bundle->n && !run->flying[b].done; i++)
             start_message(run, lowered->member[bundle->first + i], run->flying[b].bytes,
                           run->flying[b].latency_s);
@@ -210,8 +209,7 @@ static void start_bundles(SimRun *run)
     const SimLowered *lowered = run->lowered;
     const uint32_t n_ranks = lowered->n_ranks;
     run->flying = g_new0(Flying, lowered->n_bundles);
-    for (uint32_t b = 0; b < lowered->n_bundles; b++) {
-        const LoweredBundle *bundle = &lowered->bundle[b];
+    items_at (const LoweredBundle, bundle, b, lowered->bundle, lowered->n_bundles) {
         run->flying[b].flow = start_flow(
             run, &g_array_index(lowered->bundle_use, SimUse, bundle->first_use),
             bundle->n_uses, bundle->bytes, lowered->payload, bundle->latency_s,

@@ -53,8 +53,7 @@ static uint64_t key_no_dy(const Row *row)
 static void merge_rows(Factor *factor, const Factor *before, uint64_t (*key)(const Row *))
 {
     factor->merged = g_new(uint32_t, before->row->len);
-    for (uint32_t r = 0; r < before->row->len; r++) {
-        const Row *row = &g_array_index(before->row, Row, r);
+    array_at (const Row, row, r, before->row) {
         factor->merged[r] = index_add(&factor->keys, key(row));
         if (factor->merged[r] == factor->row->len)
             g_array_append_vals(factor->row, row, 1);
@@ -144,8 +143,7 @@ KILTER_INLINE void eliminate_second_input(Elimination *e, uint32_t lanes)
     const size_t n = (size_t)e->n_dy * lanes;
     const uint32_t n_states = c->in[1].n, n_afters = e->n_afters[1];
     set_infinite(e->no_second.s, n_no_second(e) * lanes);
-    for (uint32_t p = 0; p < e->no_dy.row->len; p++) {
-        const Row *row = &g_array_index(e->no_dy.row, Row, p);
+    array_at (const Row, row, p, e->no_dy.row) {
         const Ask *ask = &e->input[1].ask[row->ask[1]];
         double *rows = e->no_second.s + e->no_second.merged[p] * n_states * n_afters * n;
         for (uint32_t state = 0; state < n_states; state++) {
@@ -364,8 +362,7 @@ struct Elimination *elimination_new(const Choices *c)
     find_rows(e);
     e->outputs_to = g_new(uint32_t, e->no_contribution.row->len * e->n_dy);
     e->row_shared = g_new(uint32_t, e->no_contribution.row->len);
-    for (uint32_t k = 0; k < e->no_contribution.row->len; k++) {
-        const Row *row = &g_array_index(e->no_contribution.row, Row, k);
+    array_at (const Row, row, k, e->no_contribution.row) {
         e->row_shared[k] = index_add(&e->shared, pack_dy(row->shared));
         for (uint32_t dy = 0; dy < e->n_dy; dy++)
             e->outputs_to[k * e->n_dy + dy] = output_to(e, row, dy);

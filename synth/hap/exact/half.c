@@ -204,8 +204,8 @@ void choices_enumerate(Choices *c)
 {
     g_assert(c->view.forward.n_rules <= UINT8_MAX && c->halves->len == 0);
     Walk w = {.choices = c};
-    for (uint32_t r = 0; r < c->view.forward.n_rules; r++) {
-        const PricedRule *priced = &c->view.forward.rule[r];
+    items_at (const PricedRule, priced, r, c->view.forward.rule,
+              c->view.forward.n_rules) {
         Half half = {.forward_rule = (uint8_t)r};
         w.needs = (Needs){0};
         for (uint32_t i = 0; i < c->view.n_in; i++)

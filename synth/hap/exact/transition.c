@@ -181,8 +181,7 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
         return;
     }
     const PlanSet *set = op_view_plan_set(&c->view, p, half->plans[p]);
-    for (uint32_t k = 0; k < set->plans->len; k++) {
-        const ParameterPlan *plan = &g_array_index(set->plans, ParameterPlan, k);
+    array_at (const ParameterPlan, plan, k, set->plans) {
         Transition next = *t;
         next.plan[p] = (uint8_t)k;
         next.cost.comm_s += plan->comm_s;

@@ -256,8 +256,7 @@ static void index_triples(ReferenceTheory *theory)
     theory->least = g_new(double, (size_t)theory->n_ops *n);
     for (uint32_t i = 0; i < theory->n_ops * n; i++)
         theory->least[i] = INFINITY;
-    for (uint32_t t = 0; t < theory->fused->len; t++) {
-        const Fused *fused = &g_array_index(theory->fused, Fused, t);
+    array_at (const Fused, fused, t, theory->fused) {
         for (uint32_t i = 0; i < fused->n_before; i++)
             g_array_append_val(theory->users[fused->before[i]], t);
         for (uint32_t h = 0; h < n && fused->triple.kind == TRIPLE_COMPUTE; h++) {
