@@ -7,8 +7,8 @@
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
 -- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
--- replicas, the GPUs that share layers have whole experts of their own (etp=1). Where a page has only TFLOP/s, the time is
--- that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
+-- replicas, the GPUs that share layers have whole experts of their own (etp=1), as the
+-- recipes of Megatron-Bridge (expert_tensor_parallel_size) have everywhere. Where a page has only TFLOP/s, the time is that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
 -- The scores of Baichuan's attention, with biases by distance, lie in memory. Where a page computes some layers or every second product again, as many whole layers are.
 -- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
@@ -142,7 +142,7 @@ trial AS (
 -- Experts that are shared among more GPUs than there are replicas
 shared AS (
     SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) AND cps > 1 THEN 1 ELSE tps END AS tp_used,
-        CASE WHEN tps > 1 AND cps = 1 AND eps > n / (tps * pps) AND eps % tps = 0 THEN ',etp=1' ELSE '' END AS whole FROM trial
+        CASE WHEN tps > 1 AND cps = 1 AND eps > 1 AND eps % tps = 0 THEN ',etp=1' ELSE '' END AS whole FROM trial
 ),
 -- A micro-batch that is not given has 8,192 tokens, as most of the given ones have, if the batch of a replica can be divided so
 cut AS (
@@ -193,6 +193,8 @@ SELECT
             || CASE WHEN other LIKE 'heads=_%' AND CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) WHEN source_id = 'megatron_lm' THEN CASE WHEN width < 4096 THEN width / 96 ELSE width / 128 END WHEN width % 96 = 0 THEN 96 ELSE 32 END
          ELSE family || ':' || dims || CASE dims WHEN '' THEN '' ELSE ',' END END
         || CASE WHEN family IS NULL THEN ',' ELSE '' END
+        -- its recipes predict two tokens (mtp_num_layers), but for a release that says so
+        || CASE WHEN model = 'DeepSeekV3' AND other NOT LIKE '%w/o MTP%' THEN 'mtp=1,' ELSE '' END
         || 'seq=' || seq || ',global_batch=' || batch || ',precision=' || numbers AS model,
     'manual' AS planner,
     'pp=' || pps || ',tp=' || tp_used || ',micro_batch=' || micro
@@ -201,7 +203,10 @@ SELECT
         || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
         || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
-                WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full' ELSE '' END
+                WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full'
+                -- recompute_modules of Megatron-Bridge's recipes; on GB300 none since June 2026
+                WHEN model IN ('DeepSeekV3', 'Kimi_K2') AND NOT (gpu = 'GB300' AND micro = 1 AND software = 'nemo')
+                THEN ',recompute=mla_up_proj' || CASE gpu WHEN 'H100' THEN '+mlp' ELSE '' END ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
         || CASE WHEN other LIKE '%sync periods %=%' THEN ',sync_every=' || CAST(substr(other, instr(other, 'Kx/Ku/Kv=') + 9) AS INTEGER) ELSE '' END
         || CASE WHEN fidelity = 'flow' THEN ',network=crossbar,streams=2' ELSE '' END
