@@ -10,6 +10,7 @@
 #include "data/formats/export/export.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/days.h"
+#include "experiments/answers/evaluation_report.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/figures/figure.h"
 
@@ -164,18 +165,6 @@ static json_t *advise_faster_json(const AdviseRow *row, const AdviseRow *first)
                                         first->choice->view, first->iteration_s);
 }
 
-/* The training on the tokens that were asked for, with the choice's plan. */
-static json_t *advise_training(const AdviseRow *row, const AdviseAsked *asked)
-{
-    const PortfolioChoice *choice = row->choice;
-    const Evaluation of = {.graph = choice->graph,
-                           .view = choice->view,
-                           .plan = choice->plan,
-                           .report = choice->report};
-    return days_training_json(&of, asked->tokens, row->dollars_an_hour, row->power_w,
-                              NULL);
-}
-
 /* first: the row of the fastest choice. */
 static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                         const AdviseRow *first, const AdviseAsked *asked)
@@ -192,14 +181,16 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
                   (int)choice->skipped);
     json_object_set_new(object, "faster_than_first", advise_faster_json(row, first));
-    json_object_set_new(
-        object, "interval_90_s",
-        choice->best ? prediction_interval_json(choice->view, 0.9, row->iteration_s)
-                     : json_null());
+    json_object_set_new(object, "interval_90_s", json_null());
     json_object_set_new(object, "mfu", number_or_null(row->mfu));
     json_object_set_new(object, "power_w", number_or_null(row->power_w));
     json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
+    const Evaluation of = {.graph = choice->graph,
+                           .view = choice->view,
+                           .plan = choice->plan,
+                           .report = choice->report};
     if (choice->best) {
+        evaluation_add_range(&of, object);
         g_autofree char *binds = advise_binds(row);
         json_object_set_new(object, "binds",
                             json_pack("{s:s, s:s, s:f, s:f, s:f}", "what", binds,
@@ -214,14 +205,14 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
         json_object_set_new(object, "command", json_string(command));
     }
     if (asked->top > 0 && choice->best) {
-        const Evaluation of = {
-            .graph = choice->graph, .view = choice->view, .plan = choice->plan};
         g_autofree char *exports = plan_exports(of.plan, of.graph, of.view);
         json_object_set_new(object, "exports",
                             *exports ? json_string(exports) : json_null());
     }
     if (asked->tokens > 0 && choice->best)
-        json_object_set_new(object, "training", advise_training(row, asked));
+        json_object_set_new(object, "training",
+                            days_training_json(&of, asked->tokens, row->dollars_an_hour,
+                                               row->power_w, NULL));
     json_object_set_new(object, "tries", tries_json(choice));
     return object;
 }

@@ -120,6 +120,18 @@ static json_t *warnings_json(const Cluster *cluster)
     return json_texts(warnings);
 }
 
+void evaluation_add_range(const Evaluation *evaluation, json_t *object)
+{
+    const SimReport *report = evaluation->report;
+    const ClusterView *view = evaluation->view;
+    prediction_add(object, evaluation->plan, evaluation->graph, view, report);
+    if (view->cluster->fitted || !cluster_view_has_kernels(view))
+        return;
+    const ResidualKind kind =
+        residual_kind(evaluation->plan, evaluation->graph, view, report->kernels);
+    residuals_add(object, &kind, report->iteration_time_s);
+}
+
 json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
 {
     const Plan *plan = evaluation->plan;
@@ -159,13 +171,7 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
     if (plan->exports)
         json_object_set_new(object, "exports", json_string(plan->exports));
     add_rounding(object, evaluation);
-    prediction_add(object, plan, evaluation->graph, evaluation->view, report);
-    if (cluster_view_has_kernels(evaluation->view) &&
-        !evaluation->view->cluster->fitted) {
-        const ResidualKind kind =
-            residual_kind(plan, evaluation->graph, evaluation->view, report->kernels);
-        residuals_add(object, &kind, report->iteration_time_s);
-    }
+    evaluation_add_range(evaluation, object);
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "devices", evaluation_report_devices_json(evaluation));
     json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
@@ -268,11 +274,10 @@ bool evaluation_check_fits(const Evaluation *evaluation, GError **error)
                            "%s; the best one found: %s; others that may fit: %s",
                            plan->planner, plan->misfit, misfit, ways);
     if (evaluation->searched)
-        return kilter_fail(
-            error, KILTER_ERROR_FAILED,
-            "'%s' found no plan that fits, without a proof that there is "
-            "none; the best plan: %s; others that may fit: %s",
-            plan->planner, misfit, ways);
+        return kilter_fail(error, KILTER_ERROR_FAILED,
+                           "'%s' found no plan that fits, without a proof that there is "
+                           "none; the best plan: %s; others that may fit: %s",
+                           plan->planner, misfit, ways);
     return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "the plan does not fit: %s; others that may fit: %s", misfit,
                        ways);

@@ -132,9 +132,9 @@ static void portfolio_add_notes(Portfolio *portfolio)
     g_ptr_array_insert(
         portfolio->notes, 0,
         g_strdup_printf(
-            "%u searches by planners and techniques on %u choices of machines "
+            "%u searches by planners and techniques on %u choice%s of machines "
             "gave %u plans",
-            tries, portfolio->choices->len, plans));
+            tries, portfolio->choices->len, portfolio->choices->len == 1 ? "" : "s", plans));
     const PortfolioChoice *first = g_ptr_array_index(portfolio->choices, 0);
     char *words = planner_can(first->best->planner, PLANNER_TRIED)
                       ? technique_words(first)

@@ -51,6 +51,10 @@ static void test_from_smi_to_flags(void **state)
         const json_t *choice = json_array_get(choices, i),
                      *training = json_object_get(choice, "training");
         const double time_s = number(choice, "iteration_time_s");
+        const json_t *range = json_object_get(choice, "interval_90_s");
+        assert_at_most(json_number_value(json_array_get(range, 0)),
+                       json_number_value(json_array_get(range, 1)));
+        assert_int_equal(json_array_size(range), 2);
         if (!by_flow)
             assert_at_most(before_s, time_s);
         before_s = time_s;
@@ -152,6 +156,9 @@ static void test_unused_gpus_are_counted(void **state)
     assert_non_null(whole);
     g_autofree char *row = g_strndup(whole, strcspn(whole, "\n"));
     assert_non_null(strstr(row, "GPUs not used: 1"));
+    assert_non_null(strstr(ran.out, "\n90 % range: "));
+    assert_non_null(strstr(ran.out, " published runs on hopper in 16 bits"));
+    assert_null(strstr(row, "90 %"));
 }
 
 int main(void)
