@@ -16,6 +16,7 @@
     X(LIST, power, "power", 0)           \
     X(FILE, plot, "plot", 0)             \
     X(TEXT, target_framework, "for", 0)  \
+    X(TEXT, effort, "effort", 0)         \
     X(COUNT, top, "top", 0, 0, 1000)     \
     X(FLAG, all, "all", 'a')
 /* clang-format on */
@@ -65,6 +66,10 @@ bool cmd_advise(int argc, char **argv, GError **error)
         !advise_options_in_range(&own, error) ||
         !command_for(&options, own.target_framework, error))
         return false;
+    if (!own.effort && own.all)
+        own.effort = g_strdup("long");
+    if (!command_ask(&how, argc, own.effort, false, &options, error))
+        return false;
     const AdvisePrices prices = {own.price, own.power};
     AdviseAsked asked = {.prices = &prices,
                          .all = own.all,
@@ -74,6 +79,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
                          .change = (char *const *const *)how.change,
                          .set = options.set,
                          .seed = options.seed_text,
+                         .effort = own.effort ? own.effort : "normal",
                          .progress = pace_step};
     if (!advise_read_targets(&own, &asked, error) ||
         (own.training && !days_read_tokens(own.training, &asked.tokens, error)) ||
