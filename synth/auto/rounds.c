@@ -83,8 +83,8 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
-/* Whether the choice is the whole cluster or one of the fastest so far, or has no plan where all are
- * to have one: of many choices only these get every planner. */
+/* Whether the choice is the whole cluster or one of the fastest so far, or has no plan where all
+ * are to have one: of many choices only these get every planner. */
 bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice)
 {
     enum { FEW = 8, FEW_GPUS = 16 };

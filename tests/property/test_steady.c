@@ -87,7 +87,7 @@ static void check_rows(const char *set, const Made *made, const SimReport *repor
 
 /* Plans whose time alone was found by a part of their program. */
 static uint32_t alone;
-/* and those of which memory was, too; none of them is of a schedule whose iterations follow one another */
+/* and those of which memory was, too: schedules of iterations in a row are none of them */
 static uint32_t briefly;
 
 /* Returns whether the plan was evaluated by a part of its program. */
