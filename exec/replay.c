@@ -26,14 +26,14 @@ static void write_part(ExecReplay *replay, uint32_t local, const ExecTensor *val
         exec_tensor_clear(&slice);
 }
 
-static bool run_load(ExecReplay *replay, const Instr *instr, uint64_t seed,
-                     GError **error)
+static bool run_load(ExecReplay *replay, const Instr *instr, const ExecReading *readings,
+                     uint64_t seed, GError **error)
 {
     ExecBackend *backend = replay->backend;
     const uint32_t n = instances_has_parts(replay->cuts->layout.instances, instr->tensor)
                            ? replay->plan->program->n_microbatches
                            : 1;
-    ExecTensor value = exec_value_new(replay->graph, instr->tensor, seed);
+    ExecTensor value = exec_value_new(replay->graph, readings, instr->tensor, seed);
     if (graph_loss(replay->graph) != GRAPH_NONE &&
         instr->tensor == graph_gradient(replay->graph, graph_loss(replay->graph)))
         value.data[0] *= exec_loss_scale(backend);
@@ -110,9 +110,10 @@ void exec_replay_free(ExecReplay *replay)
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error)
 {
     const Program *program = replay->plan->program;
+    g_autofree ExecReading *readings = exec_readings_new(replay->graph);
     for (replay->at = 0; replay->at < program->n; replay->at++) {
         const Instr *instr = &program->instr[replay->at];
-        if (instr->kind == INSTR_LOAD && !run_load(replay, instr, seed, error))
+        if (instr->kind == INSTR_LOAD && !run_load(replay, instr, readings, seed, error))
             return false;
     }
     return true;

@@ -30,10 +30,15 @@ void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *
  * states are given by the caller, the rest is allocated here. */
 void exec_run_graph(const Graph *graph, ExecTensor *value);
 
+/* [tensor]: how ops read it. Free with g_free. */
+typedef struct ExecReading ExecReading;
+ExecReading *exec_readings_new(const Graph *graph);
+
 /* Random values of a tensor that no op makes, as a function of tensor and seed only: near-normal
  * numbers (for a weight scaled so that sums over its inputs stay near 1), indices within their
  * vocabulary, second moments that are not negative, 1 for the gradient of the loss. */
-ExecTensor exec_value_new(const Graph *graph, TensorId tensor, uint64_t seed);
+ExecTensor exec_value_new(const Graph *graph, const ExecReading *readings,
+                          TensorId tensor, uint64_t seed);
 
 /* The values [tensor] of all tensors that no op makes; exec_run_graph fills in the others. */
 ExecTensor *exec_values_new(const Graph *graph, uint64_t seed);

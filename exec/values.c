@@ -22,11 +22,11 @@ static double near_normal(uint64_t hash)
 }
 
 /* How the consumers of a tensor read it. */
-typedef struct {
+struct ExecReading {
     uint32_t vocabulary; /* the range of the indices it holds; 0: it holds numbers */
     bool squared;        /* a second moment or a sum of exponentials */
     bool master;         /* the copy of a parameter that is updated */
-} Reading;
+};
 
 static uint32_t vocabulary_of(const Graph *graph, OpId id)
 {
@@ -44,32 +44,32 @@ static bool is_master(OpKind kind)
     return g_str_has_suffix(op_kind_name(kind), "_master");
 }
 
-static Reading reading_of(const Graph *graph, TensorId id)
+ExecReading *exec_readings_new(const Graph *graph)
 {
-    Reading reading = {0};
+    ExecReading *readings = g_new0(ExecReading, graph_n_tensors(graph));
     ops_each (op, o, graph) {
         for (uint32_t i = 0; i < op->n_in; i++) {
-            if (op->in[i] != id)
-                continue;
+            ExecReading *reading = &readings[op->in[i]];
             if (i == op_kind_index(op->kind))
-                reading.vocabulary = vocabulary_of(graph, o);
-            reading.squared |=
+                reading->vocabulary = vocabulary_of(graph, o);
+            reading->squared |=
                 (g_str_has_prefix(op_kind_name(op->kind), "adam") && i == 3) ||
                 (g_str_has_prefix(op_kind_name(op->kind), "adafactor") && i >= 2) ||
                 (op->kind == OP_LOG_SUM_EXP && i == 0);
-            reading.master |= i + 1 == op->n_in && is_master(op->kind);
+            reading->master |= i + 1 == op->n_in && is_master(op->kind);
         }
     }
-    return reading;
+    return readings;
 }
 
-ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
+ExecTensor exec_value_new(const Graph *graph, const ExecReading *readings, TensorId id,
+                          uint64_t seed)
 {
     g_assert(id < graph_n_tensors(graph));
     const Tensor *tensor = graph_tensor(graph, id);
-    const Reading reading = reading_of(graph, id);
+    const ExecReading reading = readings[id];
     if (reading.master && tensor->of != GRAPH_NONE)
-        return exec_value_new(graph, tensor->of, seed);
+        return exec_value_new(graph, readings, tensor->of, seed);
     ExecTensor value = exec_tensor_new(tensor->rank, tensor->dim);
     const uint64_t n = tensor_elements(tensor), stream = mix(seed ^ mix(id));
     if (graph_loss(graph) != GRAPH_NONE &&
@@ -91,10 +91,11 @@ ExecTensor exec_value_new(const Graph *graph, TensorId id, uint64_t seed)
 
 ExecTensor *exec_values_new(const Graph *graph, uint64_t seed)
 {
+    g_autofree ExecReading *readings = exec_readings_new(graph);
     ExecTensor *value = g_new0(ExecTensor, graph_n_tensors(graph));
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         if (graph_tensor(graph, t)->producer == GRAPH_NONE)
-            value[t] = exec_value_new(graph, t, seed);
+            value[t] = exec_value_new(graph, readings, t, seed);
     return value;
 }
 

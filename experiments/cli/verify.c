@@ -5,7 +5,7 @@
 #include "data/models/model.h"
 #include "experiments/answers.h"
 #include "experiments/cli/exec_plan.h"
-#include "experiments/cli/limits.h"
+#include "synth/synth.h"
 
 /* The theory needs no cluster, since sizes are the same on every cluster here: it takes a model for
  * this many GPUs, shrunk for this many devices. */
@@ -31,16 +31,17 @@ static GRand *shape_random(uint64_t seed, int shape)
     return shape == 0 ? NULL : g_rand_new_with_seed((guint32)seed + (guint32)shape);
 }
 
-/* Says first that a model which cannot be shrunk takes long; `times`: how often each op is run. */
-static void verify_say_size(const Graph *graph, double times)
+/* Says first that a model which cannot be shrunk, or has many ops, takes long; `times`: how often
+ * each op is run. */
+static void verify_say_size(const Graph *graph, double times, uint32_t devices)
 {
-    const double flops_per_s = 5e8, worth_a_line_s = 10; /* by plain C */
+    const double flops_per_s = 5e8, each_bytes = 4000; /* plain C; of an op on a device */
     double flops = 0;
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         flops += times * graph_op_flops(graph, id);
-    if (flops > worth_a_line_s * flops_per_s)
-        limits_note("running %s in float64 may take %.0f s", graph_name(graph),
-                    flops / flops_per_s);
+    g_autofree char *what = g_strdup_printf("running the %u ops of %s in float64",
+                                            graph_n_ops(graph), graph_name(graph));
+    planner_say(what, flops / flops_per_s, each_bytes * graph_n_ops(graph) * devices);
 }
 
 /* --- the theory --- */
@@ -75,7 +76,7 @@ static bool verify_theory(const char *model, const Own *own,
         good = small && exec_is_small(small, error) &&
                exec_same_structure(graph, small, error);
         if (good && i == 0)
-            verify_say_size(small, THEORY_TIMES * shapes);
+            verify_say_size(small, THEORY_TIMES * shapes, 1);
         if (good)
             exec_theory_check(small, seed + (uint64_t)i, EXEC_TOLERANCE, &theory);
     }
@@ -148,7 +149,8 @@ static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
     if (!plan)
         return false;
     if (shape == 0)
-        verify_say_size(small, 2 * MAX(own->shapes, 1)); /* on one device and on all */
+        verify_say_size(small, 2 * MAX(own->shapes, 1), /* on one device and on all */
+                        plan->n_devices);
     g_autoptr(ExecBackend) backend =
         verify_backend_new(own, plan->n_devices, small, error);
     g_auto(ExecVerdict) verdict = {0};

@@ -3,6 +3,17 @@
 #include "synth/baselines/make.h"
 #include "synth/pipeline/strategy.h"
 
+/* Says how long a program may take that is evaluated with all that its devices do. */
+static void manual_say(const StrategyPipelines *pipelines, const Graph *graph)
+{
+    const double each_s = 1.7e-6, each_bytes = 210; /* op and microbatch, as measured */
+    double all = 0;
+    for (uint32_t p = 0; p < pipelines->n; p++)
+        all += (double)pipelines->pipeline[p].n_microbatches * graph_n_ops(graph);
+    g_autofree char *what = g_strdup_printf("a program of about %.2g ops", all);
+    planner_say(what, each_s * all, each_bytes * all);
+}
+
 bool baselines_make_manual(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
@@ -18,6 +29,8 @@ bool baselines_make_manual(const Question *question, Answer *answer, GError **er
                                     &pipelines, error) ||
         !strategy_check_effects(&question->options->strategy, &pipelines, error))
         return false;
+    if (!answer->unbounded) /* no part of a search */
+        manual_say(&pipelines, graph);
     const gint64 start = g_get_monotonic_time();
     Program *program =
         pipelines.n == 1

@@ -71,12 +71,20 @@ static double size_excess(uint32_t n, uint32_t bound)
 
 bool planner_takes_size(const Planner *of, const ClusterView *view, GError **error)
 {
+    enum { MOST_KINDS = 64 };
     const uint32_t gpus = cluster_gpus(view->cluster), most = of->most_gpus;
-    return most == 0 || gpus <= most ||
+    if (most > 0 && gpus > most)
+        return refuse(error,
+                      "%s searches up to %u GPUs, the cluster has %u; use joint, or a "
+                      "planner without a search",
+                      of->name, most, gpus);
+    g_auto(DeviceKinds) kinds = {0};
+    return (of->devices == 0 && !planner_can(of, PLANNER_SEARCHES)) ||
+           device_kinds(view, MOST_KINDS, &kinds) ||
            refuse(error,
-                  "%s searches up to %u GPUs, the cluster has %u; use joint, or a "
-                  "planner without a search",
-                  of->name, most, gpus);
+                  "%s searches up to %u kinds of devices, the cluster has more; use a "
+                  "planner without a search, such as dp-cp",
+                  of->name, MOST_KINDS);
 }
 
 static PlannerHear planner_hear;

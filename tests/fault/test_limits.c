@@ -240,6 +240,10 @@ static void test_bombs(void **state)
         {"advise llama:layers=32,hidden=2048,heads=16 hap-16 -q", " may take "},
         {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
         {"plan llama 512x8xh100-sxm@8xib-ndr -q", " ops and 4096 GPUs may take "},
+        {"plan llama:global_batch=65534 2x8xh100-sxm@8xib-ndr -q -p manual --set pp=4 "
+         "--set tp=4 --set microbatches=65534",
+         "a program of about 8.7e+07 ops may take "},
+        {"verify vit:layers=1800 hap-8 -p dp-ev -q", " ops of vit in float64 may take "},
         {"plan vit:layers=2 star:hosts=600 -q -p tag",
          "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
@@ -301,11 +305,18 @@ static void write_types(const Sandbox *box, uint32_t n)
     g_string_free(text, TRUE);
 }
 
-/* Sets of 32 types fill a word: hap aborted. */
+/* Sets of 32 types fill a word: hap aborted. With 900 joint asked for 10 GB, and ended. */
 static void test_types(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
+    write_types(box, 900);
+    static const char *const SEARCH[] = {"joint", "amp", "hap"};
+    for (guint i = 0; i < G_N_ELEMENTS(SEARCH); i++) {
+        g_autofree char *line =
+            g_strdup_printf("plan vit:layers=1 types.yaml -q -p %s", SEARCH[i]);
+        program_refuses(box, line, 2, "searches up to 64 kinds of devices");
+    }
     for (uint32_t n = 31; n <= 33; n++) {
         write_types(box, n);
         g_auto(Ran) ran = program_run_good(box, "plan vit:layers=1 types.yaml -q -p hap");
