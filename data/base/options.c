@@ -24,6 +24,17 @@ const Option *options_find(const OptionTable *table, const char *key)
     return NAME_ROW(table->row, table->n, key, key);
 }
 
+bool options_obey(const OptionRule *rule, uint32_t n, const char *prefix,
+                  const char *suffix, GError **error)
+{
+    items_each (const OptionRule, r, rule, n)
+        if (r->wrong)
+            return refuse(error, "%s%s%s: expected %s%s%s", prefix, r->option, suffix,
+                          r->expected, r->because ? ", " : "",
+                          r->because ? r->because : "");
+    return true;
+}
+
 /* --- from text --- */
 
 /* The words of a choice. Free with g_strfreev. */

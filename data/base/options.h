@@ -99,6 +99,16 @@ typedef struct {
 #define OPTION_ID(id, word)   id,
 #define OPTION_WORDS(words)   enum { words(OPTION_ID) };
 
+/* A rule between options: where `wrong` holds, `option` needs something else, or excludes it.
+ * `because` says why, or is NULL. */
+typedef struct {
+    bool wrong;
+    const char *option, *expected, *because;
+} OptionRule;
+/* Refuses with the first rule that is wrong: "PREFIXoptionSUFFIX: expected EXPECTED, BECAUSE". */
+bool options_obey(const OptionRule *rule, uint32_t n, const char *prefix,
+                  const char *suffix, GError **error);
+
 /* Sets every member of a table's struct to its default. */
 void options_init(const OptionTable *table, void *options);
 

@@ -129,9 +129,6 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
 {
     g_free(numbers_of(stage_list(s), &l->pp));
     l->pp = s->pp ? s->pp : l->pp;
-    if (s->etp || s->zero_ranks || s->shares || s->offload || s->sync_every > 1)
-        return refuse(error, "stages with degrees of their own: expected no etp, "
-                             "zero_ranks, shares, offload or sync_every beside them");
     if (!take_degrees(s, l, error) || !complete_degrees(s, n_devices, l, error))
         return false;
     l->all_to_all = s->cp_comm == CP_COMM_A2A;
@@ -191,8 +188,6 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
     l->n_microbatches = s->microbatches ? s->microbatches : 1;
     if (first == 0 && n == 0)
         return true;
-    if (s->microbatches > 1 || (n && s->micro_batch))
-        return refuse(error, "expected micro_batch or microbatches, got both");
     for (uint32_t p = 0; l->stage && p < l->pp; p++)
         if ((n && n != l->pp) ||
             (uint64_t)l->stage[p].dp * (n ? size[p] : first) != at_once)
@@ -258,8 +253,6 @@ static bool find_layers(const Strategy *s, const Graph *graph, StrategyLayout *l
     g_autofree uint32_t *cut = numbers_of(s->cuts, &n);
     l->first = g_new0(uint32_t, l->n_stages + 1);
     l->first[l->n_stages] = n_layers;
-    if (s->layers && s->cuts)
-        return refuse(error, "expected layers or cuts, got both");
     if (s->cuts && n != l->n_stages - 1)
         return refuse(error,
                       "cuts: expected %u layers, the first one of each stage but the "
@@ -454,10 +447,22 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
     const bool unlike = stage_list(s) != NULL;
     g_autoptr(GPtrArray) tokens = NULL;
     *layout = (StrategyLayout){0};
-    if (s->pipeline_layers)
-        return refuse(error,
-                      "pipeline_layers: expected replicas with the same stages here");
-    if (!strategy_expert_tokens(s, graph, &tokens, error) ||
+    const bool own =
+        s->etp || s->zero_ranks || s->shares || s->offload || s->sync_every > 1;
+    const OptionRule rule[] = {
+        {s->pipeline_layers, "pipeline_layers", "replicas with the same stages here",
+         NULL},
+        {s->pipeline_shares, "pipeline_shares", "pipeline_layers beside it", NULL},
+        {unlike && own, "stages with degrees of their own",
+         "no etp, zero_ranks, shares, offload or sync_every beside them", NULL},
+        {s->microbatches > 1 && (s->micro_batch || s->stage_micro_batch), "micro_batch",
+         "micro_batch or microbatches, got both", NULL},
+        {s->micro_batch && s->stage_micro_batch, "micro_batch",
+         "micro_batch or stage_micro_batch, got both", NULL},
+        {s->layers && s->cuts, "layers", "layers or cuts, got both", NULL},
+    };
+    if (!options_obey(rule, G_N_ELEMENTS(rule), "", "", error) ||
+        !strategy_expert_tokens(s, graph, &tokens, error) ||
         !(unlike ? find_unlike : find_degrees)(s, n_devices, layout, error) ||
         !find_stages(s, layout, error) || !find_microbatches(s, graph, layout, error) ||
         !find_layers(s, graph, layout, error) ||

@@ -28,11 +28,11 @@ static uint32_t words(const char *text)
 /* Checks that no key is given that says the same in another way, or that only equal stages have. */
 static bool check_keys(const Strategy *s, GError **error)
 {
-    if (!strategy_has_only(s, "pipeline_layers",
-                           "pipeline_layers, pipeline_shares, tp, microbatches, "
-                           "schedule, ranks, recompute, sequence_parallel, zero",
-                           error))
-        return false;
+    static const char KEYS[] = "pipeline_layers, pipeline_shares, tp, microbatches, "
+                               "schedule, ranks, recompute, sequence_parallel, zero";
+    const char *other = strategy_beside(s, KEYS);
+    if (other)
+        return refuse(error, "pipeline_layers with %s: expected only %s", other, KEYS);
     return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1) ||
            refuse(error, "pipeline_layers: expected zero=0 or zero=1, and a schedule "
                          "with one stage per device");
@@ -174,9 +174,7 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     g_auto(Pipelines) p = {.s = s, .graph = graph, .n_devices = n_devices};
     *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
     if (!s->pipeline_layers)
-        return !s->pipeline_shares
-                   ? strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error)
-                   : refuse(error, "pipeline_shares: expected pipeline_layers beside it");
+        return strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error);
     if (!check_keys(s, error) || !count_stages(&p, error) ||
         !count_microbatches(&p, error))
         return false;
@@ -208,29 +206,22 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     const StrategyLayout *first = &pipelines->pipeline[0];
     const bool split = schedule_splits(first->schedule) || first->n_stages > first->pp;
     const bool alone = first->dp > (s->zero ? first->zero_ranks : 1);
-    const struct {
-        bool wrong;
-        const char *key, *expected;
-    } rule[] = {
-        {s->sequence_parallel && first->tp == 1, "sequence_parallel", "tp above 1"},
-        {s->etp > 0 && first->tp == 1, "etp", "tp above 1"},
+    const OptionRule rule[] = {
+        {s->sequence_parallel && first->tp == 1, "sequence_parallel", "tp above 1", NULL},
+        {s->etp > 0 && first->tp == 1, "etp", "tp above 1", NULL},
         {(s->imbalance > 1 || s->expert_tokens) && first->ep == 1 && !first->experts,
-         s->expert_tokens ? "expert_tokens" : "imbalance",
-         "ep above 1, as devices with all experts have the same tokens"},
-        {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1"},
-        {first->zero > 0 && !replicas, "zero", "dp or cp above 1"},
-        {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0"},
+         s->expert_tokens ? "expert_tokens" : "imbalance", "ep above 1",
+         "as devices with all experts have the same tokens"},
+        {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1", NULL},
+        {first->zero > 0 && !replicas, "zero", "dp or cp above 1", NULL},
+        {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0", NULL},
         {s->sync_every > 1 && (first->cp > 1 || first->ep > 1 || !alone), "sync_every",
-         "cp=1, ep=1 and more replicas than divide states"},
-        {split && !stages, "schedule", "pp above 1"},
+         "cp=1, ep=1 and more replicas than divide states", NULL},
+        {split && !stages, "schedule", "pp above 1", NULL},
         {first->schedule == SCHEDULE_GPIPE && !microbatches, "schedule",
-         "gpipe with several microbatches"},
+         "gpipe with several microbatches", NULL},
     };
-    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
-        if (rule[i].wrong)
-            return refuse(error, "%s has no effect here: expected %s", rule[i].key,
-                          rule[i].expected);
-    return true;
+    return options_obey(rule, G_N_ELEMENTS(rule), "", " has no effect here", error);
 }
 
 CLEAR_DEFINE(strategy_pipelines_clear, StrategyPipelines, pipelines,

@@ -250,15 +250,14 @@ bool strategy_is_default(const Strategy *strategy)
     return true;
 }
 
-bool strategy_has_only(const Strategy *strategy, const char *key, const char *keys,
-                       GError **error)
+const char *strategy_beside(const Strategy *strategy, const char *keys)
 {
-    g_auto(GStrv) beside = g_strsplit(keys, ", ", -1);
+    g_auto(GStrv) known = g_strsplit(keys, ", ", -1);
     items_each (const Option, option, strategy_table.row, strategy_table.n)
         if (!option_is_default(option, strategy) &&
-            !g_strv_contains((const char *const *)beside, option->key))
-            return refuse(error, "%s with %s: expected only %s", key, option->key, keys);
-    return true;
+            !g_strv_contains((const char *const *)known, option->key))
+            return option->key;
+    return NULL;
 }
 
 /* --- files --- */

@@ -179,9 +179,8 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);
-/* Fails with KILTER_ERROR_INPUT for a key beside `key` that is not among `keys`, "a, b". */
-bool strategy_has_only(const Strategy *strategy, const char *key, const char *keys,
-                       GError **error);
+/* The first key that is not at its default and not among `keys`, "a, b"; NULL: there is none. */
+const char *strategy_beside(const Strategy *strategy, const char *keys);
 
 /* How unevenly `imbalance` or `expert_tokens` say that dropless experts are chosen: of each layer
  * that has some [layer] the tokens of the experts before each one and of all over the mean

@@ -14,12 +14,6 @@
 #include "synth/answer/ratios.h"
 #include "synth/pipeline/strategy.h"
 
-/* Keys of the strategy that these planners take. */
-static const char *const ASKED[] = {
-    "pp",        "dp",   "tp",         "micro_batch",       "schedule",
-    "recompute", "zero", "zero_ranks", "sequence_parallel", "virtual_stages",
-    "offload",   NULL};
-
 typedef struct {
     const Question *question;
     Answer *answer;
@@ -236,18 +230,6 @@ static AmpMethod method_of(const Question *question)
 bool amp_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
-    const char *beside = planner_options_strategy_beside(question->options, ASKED);
-    if (beside)
-        return refuse(error,
-                      "%s with option '%s': expected planner manual, which takes all "
-                      "of a strategy",
-                      question->planner->name, beside);
-    const Schedule schedule = (Schedule)question->options->strategy.schedule;
-    if (schedule_splits(schedule) || schedule == SCHEDULE_BREADTH_FIRST)
-        return refuse(error,
-                      "%s with schedule=%s: expected planner manual, or joint, which "
-                      "chooses it where it is faster",
-                      question->planner->name, schedule_name(schedule));
     Trials t = {.question = question,
                 .answer = answer,
                 .search = search_options(question->options),

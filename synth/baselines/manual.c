@@ -20,11 +20,6 @@ bool baselines_make_manual(const Question *question, Answer *answer, GError **er
     const Graph *graph = question->graph;
     const ClusterView *view = question->view;
     g_auto(StrategyPipelines) pipelines = {0};
-    if (planner_options_of_amp(question->options))
-        return refuse(
-            error,
-            "manual with an option of AMP's search: expected those of the strategy, tp "
-            "for tmp, micro_batch for mbs, virtual_stages for chunks");
     if (!strategy_lay_out_pipelines(&question->options->strategy, graph, view->n_devices,
                                     &pipelines, error) ||
         !strategy_check_effects(&question->options->strategy, &pipelines, error))

@@ -284,10 +284,6 @@ static void bound(JointSearch *j)
 static bool check_options(const Question *question, uint32_t pieces, GError **error)
 {
     const Strategy *asked = &question->options->strategy;
-    if (asked->recompute && strcmp(asked->recompute, "auto") != 0)
-        return refuse(error,
-                      "joint with option 'recompute': expected auto, since it chooses "
-                      "for each stage");
     return asked->microbatches <= 1 || pieces % asked->microbatches == 0 ||
            refuse(error,
                   "joint with option 'microbatches': expected a divisor of the %u pieces "

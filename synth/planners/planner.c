@@ -17,8 +17,6 @@
 
 /* One program for all devices, with ratios that can be chosen; bounds hold for such plans. */
 #define SPMD (PLANNER_RATIOS | PLANNER_CERTIFIES | PLANNER_TRIED)
-/* Stages and replicas of single GPUs. */
-#define PIPELINES (PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO)
 /* One program, data parallel. */
 #define REPLICAS (SPMD | PLANNER_ZERO)
 /* Op groups on subsets of the devices. */
@@ -38,13 +36,14 @@ static const Planner planner[] = {
     {"gshard", SPMD | PLANNER_EVEN, baselines_make, BASELINES_GSHARD, ANY_SIZE},
     {"tensor-parallel", SPMD | PLANNER_EVEN, baselines_make, BASELINES_TENSOR_PARALLEL,
      ANY_SIZE},
-    {"amp", PIPELINES | PLANNER_TRIED, amp_make, AMP_SEARCH, 0, 0, 1024, 1024, 8192},
-    {"amp-sa", PIPELINES | PLANNER_TRIED | PLANNER_LAST, amp_make, AMP_ANNEAL, 0, 0, 512,
-     512, 4096},
-    {"megatron", PIPELINES | PLANNER_TRIED, amp_make, AMP_MEGATRON_LAYERS, 0, 0, 10000,
-     16384, 0},
-    {"amp-random", PIPELINES, amp_make, AMP_RANDOM, ANY_SIZE},
-    {"manual", PIPELINES, baselines_make_manual, 0, ANY_SIZE},
+    {"amp", PLANNER_PIPELINES | PLANNER_TRIED, amp_make, AMP_SEARCH, 0, 0, 1024, 1024,
+     8192},
+    {"amp-sa", PLANNER_PIPELINES | PLANNER_TRIED | PLANNER_LAST, amp_make, AMP_ANNEAL, 0,
+     0, 512, 512, 4096},
+    {"megatron", PLANNER_PIPELINES | PLANNER_TRIED, amp_make, AMP_MEGATRON_LAYERS, 0, 0,
+     10000, 16384, 0},
+    {"amp-random", PLANNER_PIPELINES, amp_make, AMP_RANDOM, ANY_SIZE},
+    {"manual", PLANNER_PIPELINES | PLANNER_WHOLE, baselines_make_manual, 0, ANY_SIZE},
     {"fastmoe", SPMD | PLANNER_EVEN, baselines_make, BASELINES_GSHARD, ANY_SIZE},
     {"ddp", REPLICAS | PLANNER_EVEN, baselines_make, BASELINES_DDP, ANY_SIZE},
     {"horovod", REPLICAS | PLANNER_EVEN, baselines_make, BASELINES_HOROVOD, ANY_SIZE},

@@ -48,6 +48,9 @@ typedef struct Answer Answer; /* synth/answer/answer.h */
     /* can compare its plans with a bound on all programs */                                         \
     X(CERTIFIES, options->certify > 0, "certify",                                                    \
       "since the bound is on programs of one microbatch for all devices, no pipelines")              \
+    /* lays out every strategy, and searches for none */                                             \
+    X(WHOLE, planner_can(method, PLANNER_PIPELINES) && planner_options_unsearched(options),          \
+      planner_options_unsearched(options), "which takes all of a strategy")                          \
     X(RATIOS, false, NULL, NULL)   /* can be given ratios by speed, or asked for the best ones */    \
     X(SHARES, false, NULL, NULL)   /* its own shares are unequal, and nobody chooses them */          \
     X(GROUPS, false, NULL, NULL)   /* its programs run on groups of devices, microbatch by microbatch */ \
@@ -67,6 +70,12 @@ enum { ABILITY_TABLE(X) };
 #define X(id, ...) PLANNER_##id = 1u << ABILITY_##id,
 typedef enum { ABILITY_TABLE(X) } PlannerAbility;
 #undef X
+
+/* Stages and replicas of single GPUs. */
+enum {
+    PLANNER_PIPELINES =
+        PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO
+};
 
 typedef struct Planner Planner;
 struct Planner {

@@ -192,29 +192,28 @@ static bool any_set(const OptionTable *table, const void *own)
     return false;
 }
 
-/* Keys of the strategy that need no stages. */
-static const char *const OF_NO_PIPELINE[] = {"microbatches", "recompute", "zero",
-                                             "zero_ranks", NULL};
+const char *planner_options_unsearched(const PlannerOptions *options)
+{
+    static const char SEARCHED[] =
+        "pp, dp, tp, micro_batch, schedule, recompute, zero, zero_ranks, "
+        "sequence_parallel, virtual_stages, offload";
+    const Strategy *asked = &options->strategy;
+    return strategy_offloads(asked, OFFLOAD_PARAMETERS) ||
+                   strategy_offloads(asked, OFFLOAD_ACTIVATIONS)
+               ? "offload"
+               : strategy_beside(asked, SEARCHED);
+}
 
 bool planner_options_of_pipelines(const PlannerOptions *options)
 {
     return planner_options_of_amp(options) ||
-           planner_options_strategy_beside(options, OF_NO_PIPELINE) != NULL;
+           strategy_beside(&options->strategy, /* what needs no stages */
+                           "microbatches, recompute, zero, zero_ranks") != NULL;
 }
 
 bool planner_options_of_amp(const PlannerOptions *options)
 {
     return any_set(&amp_table, &options->amp);
-}
-
-const char *planner_options_strategy_beside(const PlannerOptions *options,
-                                            const char *const *known)
-{
-    items_each (const Option, option, strategy_table.row, strategy_table.n)
-        if (!option_is_default(option, &options->strategy) &&
-            !g_strv_contains(known, option->key))
-            return option->key;
-    return NULL;
 }
 
 bool planner_options_is_default(const PlannerOptions *options, const char *key)

@@ -97,10 +97,9 @@ bool planner_options_of_op_groups(const PlannerOptions *options);
 bool planner_options_of_pipelines(const PlannerOptions *options);
 bool planner_options_of_amp(const PlannerOptions *options);
 
-/* The first key of the strategy that is not at its default and not among `known`, which ends with
- * NULL; NULL if there is none. */
-const char *planner_options_strategy_beside(const PlannerOptions *options,
-                                            const char *const *known);
+/* The first key of the strategy that is not at its default and that no search for pipelines takes,
+ * or an offload that none takes; NULL: there is none. */
+const char *planner_options_unsearched(const PlannerOptions *options);
 
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not
  * the answer. */

@@ -53,49 +53,59 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
     const RatiosChoice ratios = planner_ratios(options);
     const bool is_technique =
         options->strategy.microbatches > 1 || options->strategy.recompute;
+    const Schedule schedule = (Schedule)options->strategy.schedule;
     const bool has_shares = planner_can(method, PLANNER_SHARES) ||
                             options->strategy.shares || options->strategy.pipeline_shares;
-    const struct {
-        bool wrong;
-        const char *option, *expected;
-    } rule[] = {
-        {options->pins && options->search == SEARCH_REFERENCE, "pin",
-         "search=exact, since HAP's own search knows no pins"},
+    const bool turns = question_takes_turns(method, options);
+    const OptionRule rule[] = {
+        {options->pins && options->search == SEARCH_REFERENCE, "pin", "search=exact",
+         "since HAP's own search knows no pins"},
         {options->segments && planner_ratios_are_fixed(options), "segments",
-         "ratios=own or ratios=best, since others are the same for all segments"},
+         "ratios=own or ratios=best", "since others are the same for all segments"},
         {planner_can(method, PLANNER_PLACES) && options->search == SEARCH_REFERENCE,
-         "search", "own, best, mcts or exact"},
+         "search", "own, best, mcts or exact", NULL},
         {planner_can(method, PLANNER_PLACES) && !planner_can(method, PLANNER_TREES) &&
              options->search != SEARCH_OWN,
-         "search", "own, since it has one search"},
-        {question_takes_turns(method, options) && is_technique, "microbatches, recompute",
-         "duplex=off, since two microbatches that take turns have a schedule of their "
-         "own"},
+         "search", "own", "since it has one search"},
+        {turns && is_technique, "microbatches, recompute", "duplex=off",
+         "since two microbatches that take turns have a schedule of their own"},
         {options->certify > 0 && is_technique, "certify",
-         "neither microbatches nor recompute, which the bound does not include"},
+         "neither microbatches nor recompute", "which the bound does not include"},
         {options->strategy.zero > 0 &&
-             (options->certify > 0 || question_takes_turns(method, options) ||
-              ratios == RATIOS_BEST),
-         "zero",
-         "neither certify, duplex=on nor ratios=best, which do not include replicas"},
-        {options->certify > 0 && question_takes_turns(method, options), "certify",
-         "duplex=off, since the bound is on programs of one microbatch"},
-        {options->mix && strcmp(options->ratios, "own") != 0, "mix",
-         "ratios=own, since both say the ratios"},
+             (options->certify > 0 || turns || ratios == RATIOS_BEST),
+         "zero", "neither certify, duplex=on nor ratios=best",
+         "which do not include replicas"},
+        {options->certify > 0 && turns, "certify", "duplex=off",
+         "since the bound is on programs of one microbatch"},
+        {options->mix && strcmp(options->ratios, "own") != 0, "mix", "ratios=own",
+         "since both say the ratios"},
         {!planner_can(method, PLANNER_RATIOS) && ratios != RATIOS_OWN &&
              (ratios != RATIOS_EVEN || has_shares),
          options->mix ? "mix" : "ratios",
-         options->mix ? "none, since the planner has shares of its own"
-         : has_shares ? "own, since the plan has shares of its own"
-                      : "own or even, which is the same for planners without ratios"},
+         options->mix ? "none"
+         : has_shares ? "own"
+                      : "own or even",
+         options->mix ? "since the planner has shares of its own"
+         : has_shares ? "since the plan has shares of its own"
+                      : "which is the same for planners without ratios"},
         {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
-         "another planner, since pipelines have microbatches of their own"},
+         "another planner", "since pipelines have microbatches of their own"},
+        {planner_can(method, PLANNER_WHOLE) && planner_options_of_amp(options),
+         "tmp, mbs, chunks, ...", "those of the strategy",
+         "tp for tmp, micro_batch for mbs, virtual_stages for chunks"},
+        {planner_can(method, PLANNER_PIPELINES) && !planner_can(method, PLANNER_WHOLE) &&
+             (schedule_splits(schedule) || schedule == SCHEDULE_BREADTH_FIRST),
+         "schedule", "planner manual, or joint", "which chooses it where it is faster"},
+        {planner_can(method, PLANNER_SHARES) && options->strategy.recompute &&
+             strcmp(options->strategy.recompute, "auto") != 0,
+         "recompute", "auto", "since it chooses for each stage"},
+        {strategy_offloads(&options->strategy, OFFLOAD_PARAMETERS) &&
+             options->strategy.zero < 3,
+         "offload", "zero=3", "since parameters are offloaded where they are divided"},
     };
-    for (uint32_t i = 0; i < G_N_ELEMENTS(rule); i++)
-        if (rule[i].wrong)
-            return refuse(error, "%s with option '%s': expected %s", method->name,
-                          rule[i].option, rule[i].expected);
-    return check_abilities(method, options, error);
+    g_autofree char *prefix = g_strdup_printf("%s with option '", method->name);
+    return options_obey(rule, G_N_ELEMENTS(rule), prefix, "'", error) &&
+           check_abilities(method, options, error);
 }
 
 /* --- opening --- */
@@ -237,13 +247,6 @@ static bool check_hosts(const Question *question, GError **error)
 {
     const Cluster *cluster = question->cluster->cluster;
     const Strategy *asked = &question->options->strategy;
-    const bool manual = strcmp(question->planner->name, "manual") == 0;
-    if (strategy_offloads(asked, OFFLOAD_PARAMETERS) && (asked->zero < 3 || !manual))
-        return refuse(error, "option 'offload': parameters are offloaded by manual only, "
-                             "with zero=3");
-    if (strategy_offloads(asked, OFFLOAD_ACTIVATIONS) && !manual)
-        return refuse(error,
-                      "option 'offload': activations are offloaded by manual only");
     for (uint32_t m = 0; asked->offload && m < cluster->n_machines; m++) {
         const Machine *machine = &cluster->machine[m];
         if (machine->host_memory_bytes == 0 || machine->host_link == 0 ||
