@@ -143,7 +143,7 @@ static void prepare_task(const PortfolioRun *run, Task *task)
     task->attempt->left_out = task->attempt->reason != NULL;
 }
 
-/* Makes the task's plan the choice's plan, with everything that belongs to it, and the other way. */
+/* Makes the task's plan the choice's plan, with all that belongs to it, and the other way. */
 void portfolio_keep(Task *task)
 {
     PortfolioChoice *choice = task->choice;

@@ -1,4 +1,4 @@
-/* One try: a planner on a choice of machines; what bounds and memory say of it before, and its turn. */
+/* One try: a planner on a choice of machines; what bounds and memory say of it before. */
 #include "synth/auto/tries.h"
 
 #include <math.h>

@@ -74,7 +74,7 @@ bool try_is_hasty(const PortfolioRun *run);
  * long where memory is short. */
 enum { EARLY, FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
 
-/* tries.c: the tries of all choices in their order, and one of them (of Tasks, for parallel_each). */
+/* tries.c: the tries of all choices in their order, and one of them (of Tasks). */
 GPtrArray *portfolio_tasks(const PortfolioRun *run);
 bool portfolio_try(void *tasks, uint32_t i, GError **error);
 /* No plan of any try on the choice is faster; 0: not known. */
