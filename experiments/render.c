@@ -85,11 +85,8 @@ static char *short_text(double number)
         u++;
     }
     const double size = fabs(number);
-    return g_strdup_printf("%.*f%s",
-                           u == 0 || size >= 99.95 ? 0
-                           : size >= 9.995         ? 1
-                                                   : 2,
-                           number, unit[u]);
+    const int digits = u ? (size < 99.95) + (size < 9.995) : 0;
+    return g_strdup_printf("%.*f%s", digits, number, unit[u]);
 }
 
 /* "114,000", "4,750", "13.9", "0.117": three digits of a real, all of an integer. */
@@ -120,8 +117,10 @@ static char *number_text(const json_t *value, const Format *spec)
         return fixed(spec, 100 * number, 1, " %");
     if (strcmp(spec->kind, "ms") == 0)
         return fixed(spec, 1e3 * number, 1, " ms");
-    if (strcmp(spec->kind, "mi") == 0)
-        return fixed(spec, number / (1 << 20), 1, "");
+    if (strcmp(spec->kind, "flop") == 0) {
+        g_autofree char *rate = units_format(number, QUANTITY_RATE);
+        return g_strndup(rate, strlen(rate) - strlen("/s"));
+    }
     if (strcmp(spec->kind, "si") == 0)
         return short_text(number);
     if (strcmp(spec->kind, "n") == 0)

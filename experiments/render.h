@@ -4,7 +4,7 @@
  *     {KEY}               the member: a string as it is, an integer, a real as %.4g, a list joined by commas; "-" without it
  *     {KEY:SPEC}          SPEC is [-][+][WIDTH][.PRECISION][KIND]; - aligns left. Kinds:
  *                           time bytes bandwidth rate    with a unit and three digits (data/base/units.h)
- *                           f g % ms mi si n n%          %f, %g, in percent, in milliseconds, in 2^20, "8.03 B", "114,000", "46.5 %"
+ *                           f g % ms flop si n n%        %f, %g, in percent, in milliseconds, "1.04 GFLOP", "8.03 B", "114,000", "46.5 %"
  *                           s                            "s" unless the number is 1
  *                           count over                   the length of a list; by how much it, or a number, exceeds PRECISION
  *                           names rest                   "a, b, c and 4 more"; from the second entry on, "layers.1-7, layers.9"

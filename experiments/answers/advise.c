@@ -38,6 +38,7 @@ static void say_gain(GString *text, const AdviseRow *more, const AdviseRow *fewe
 {
     const double faster = 100 * (fewer->iteration_s / more->iteration_s - 1);
     const int gpus = (int)more->choice->gpus - (int)fewer->choice->gpus;
+    const bool priced = !isnan(more->dollars_an_hour + fewer->dollars_an_hour);
     g_autofree char *time = units_format(fewer->iteration_s, QUANTITY_TIME);
     g_string_append_printf(text, "%s alone: %s. ", fewer->choice->machines, time);
     if (faster > 0 && gpus > 0)
@@ -45,10 +46,9 @@ static void say_gain(GString *text, const AdviseRow *more, const AdviseRow *fewe
             text,
             "The %d further GPUs give %.1f %% more throughput for %.0f %% more %s. ",
             gpus, faster,
-            isnan(more->dollars_an_hour + fewer->dollars_an_hour)
-                ? 100.0 * gpus / fewer->choice->gpus
-                : 100 * (more->dollars_an_hour / fewer->dollars_an_hour - 1),
-            isnan(more->dollars_an_hour + fewer->dollars_an_hour) ? "GPUs" : "dollars");
+            priced ? 100 * (more->dollars_an_hour / fewer->dollars_an_hour - 1)
+                   : 100.0 * gpus / fewer->choice->gpus,
+            priced ? "dollars" : "GPUs");
 }
 
 static char *advice(const AdviseRow *row, uint32_t n)

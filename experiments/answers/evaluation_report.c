@@ -120,16 +120,14 @@ static json_t *warnings_json(const Cluster *cluster)
     return json_texts(warnings);
 }
 
-void evaluation_add_range(const Evaluation *evaluation, json_t *object)
+void evaluation_add_range(const Evaluation *of, json_t *object)
 {
-    const SimReport *report = evaluation->report;
-    const ClusterView *view = evaluation->view;
-    prediction_add(object, evaluation->plan, evaluation->graph, view, report);
-    if (view->cluster->fitted || !cluster_view_has_kernels(view))
+    prediction_add(object, of->plan, of->graph, of->view, of->report);
+    if (of->view->cluster->fitted || !cluster_view_has_kernels(of->view))
         return;
     const ResidualKind kind =
-        residual_kind(evaluation->plan, evaluation->graph, view, report->kernels);
-    residuals_add(object, &kind, report->iteration_time_s);
+        residual_kind(of->plan, of->graph, of->view, of->report->kernels);
+    residuals_add(object, &kind, of->report->iteration_time_s);
 }
 
 json_t *evaluation_json(const Evaluation *evaluation, bool verbose)

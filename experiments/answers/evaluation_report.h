@@ -13,7 +13,7 @@ json_t *evaluation_simulation_json(const Evaluation *evaluation, bool verbose, b
 
 /* Adds between which times a measurement is expected: by the trials of a fitted cluster
  * (prediction_add), else by published runs on devices of data sheets (residuals_add). */
-void evaluation_add_range(const Evaluation *evaluation, json_t *object);
+void evaluation_add_range(const Evaluation *of, json_t *object);
 
 /* A text of what the iteration waits for, by its timeline. Caller frees. */
 char *evaluation_waits_text(const Evaluation *evaluation);

@@ -4,7 +4,7 @@
 
 /* clang-format off */
 static const char VALUE[] =
-    "{'name': 'vgg', 'n': 1, 'time_s': 0.0123, 'part': 0.25, 'none': null, 'no': false, 'empty': '', 'zero': 0,"
+    "{'name': 'vgg', 'flops': 1.0362e9, 'n': 1, 'time_s': 0.0123, 'part': 0.25, 'none': null, 'no': false, 'empty': '', 'zero': 0,"
     " 'in': {'deep': [10, 20.5]}, 'word': 'ring', 'list': ['a1', 'a2', 'a3', 'b', 'c', 'd'], 'nothing': [],"
     " 'rows': [{'name': 'x', 'n': 3}, {'name': 'y', 'n': 3}, {'name': 'z', 'n': 4, 'skip': true}]}";
 static const struct {
@@ -15,6 +15,7 @@ static const struct {
     {"{time_s:time} {time_s:9time}", "12.3 ms   12.3 ms"},
     {"{part:%} {part:.2%} {part:+8.0%} {part:+.3f} {time_s:.2ms} {part:g}",
      "25.0 % 25.00 %    +25 % +0.250 12.30 ms 0.25"},
+    {"{flops:flop} {flops:si} {part:si} {n:si} {in.deep.1:flop}", "1.04 GFLOP 1.04 B 0 1 20.5 FLOP"},
     {"{n} rank{n:s}, {zero} rank{zero:s}", "1 rank, 0 ranks"},
     {"{in.deep.1} {in.deep} {list:count} {list:.4over}", "20.5 10, 20.5 6 2"},
     {"{list:names}", "a1, a2, a3, b and 2 more"},
