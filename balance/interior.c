@@ -82,25 +82,16 @@ static Interior *interior_new(const BalanceRows *rows)
     ip->merged = g_new(uint32_t, n_pieces);
     ip->top = g_new(uint32_t, n_pieces);
     ip->total = g_new(double, n_pieces);
-    ip->a = g_new0(double, 10 * n_rows);
-    ip->v = ip->a + n_rows;
-    ip->w = ip->v + n_rows;
-    ip->y = ip->w + n_rows;
-    ip->dw = ip->y + n_rows;
-    ip->dy = ip->dw + n_rows;
-    ip->d = ip->dy + n_rows;
-    ip->broken = ip->d + n_rows;
-    ip->inverse = ip->broken + n_rows;
-    ip->e = ip->inverse + n_rows;
-    ip->x = g_new0(double, (8 + n) * (size_t)n);
-    ip->z = ip->x + n;
-    ip->dx = ip->z + n;
-    ip->dz = ip->dx + n;
-    ip->f = ip->dz + n;
-    ip->g = ip->f + n;
-    ip->unit = ip->g + n;
-    ip->u = ip->unit + n;
-    ip->m = ip->u + n;
+    double **of_row[] = {&ip->a,  &ip->v, &ip->w,      &ip->y,       &ip->dw,
+                         &ip->dy, &ip->d, &ip->broken, &ip->inverse, &ip->e};
+    double **of_class[] = {&ip->x, &ip->z,    &ip->dx, &ip->dz, &ip->f,
+                           &ip->g, &ip->unit, &ip->u,  &ip->m}; /* m: n for each */
+    double *rows_at = g_new0(double, G_N_ELEMENTS(of_row) * n_rows),
+           *classes_at = g_new0(double, (8 + n) * (size_t)n);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(of_row); i++)
+        *of_row[i] = rows_at + i * n_rows;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(of_class); i++)
+        *of_class[i] = classes_at + i * (size_t)n;
     read_rows(ip);
     return ip;
 }

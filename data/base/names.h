@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/base/assert.h"
 #include "data/base/free.h"
 
 /* The n names in a table, the first at `first` and each further one `stride` bytes on. Free the
@@ -54,6 +55,14 @@ static inline void *names_row(const void *array, size_t size, uint32_t place, ui
         static const char *const NAME[n] = {__VA_ARGS__}; \
         g_assert((guint)of < (guint)(n));                 \
         return NAME[of];                                  \
+    }
+
+/* The same for any column of a table. */
+#define ROW_FUNCTION(Returns, function, Type, n, value) \
+    Returns function(Type of)                           \
+    {                                                   \
+        KILTER_ASSERT((guint)of < (guint)(n));          \
+        return value;                                   \
     }
 
 /* Texts (char *) in the order of strcmp, for qsort and g_ptr_array_sort. */

@@ -17,11 +17,7 @@ static const double LEAST_FACTOR = 1e-6, MOST_FACTOR = 1e6;
 
 static const char *const NAMES[CHANGES] = {"add", "only", "without", "scale"};
 
-const char *change_name(ChangeKind kind)
-{
-    KILTER_ASSERT(kind < CHANGES);
-    return NAMES[kind];
-}
+NAMES_FUNCTION(change_name, ChangeKind, CHANGES, NAMES[of])
 
 static bool has_type(const Cluster *cluster, const char *type)
 {

@@ -66,11 +66,8 @@ bool granularity_check(const Cluster *cluster, Granularity granularity, GError *
                   mixed->name, cluster->name, types);
 }
 
-const char *granularity_name(Granularity granularity)
-{
-    g_assert((int)granularity >= 0);
-    return GRANULARITY_NAME[granularity];
-}
+NAMES_FUNCTION(granularity_name, Granularity, G_N_ELEMENTS(GRANULARITY_NAME),
+               GRANULARITY_NAME[of])
 
 bool granularity_parse(const char *text, Granularity *granularity)
 {

@@ -13,11 +13,7 @@ static const struct {
     double bytes;
 } FORMAT[] = {KERNEL_FORMAT_TABLE(KERNEL_FORMAT_ROW)};
 
-const char *kernel_format_name(KernelFormat format)
-{
-    KILTER_ASSERT(format < KERNEL_FORMATS);
-    return FORMAT[format].name;
-}
+NAMES_FUNCTION(kernel_format_name, KernelFormat, KERNEL_FORMATS, FORMAT[of].name)
 
 bool kernel_format_find(const char *name, KernelFormat *format, GError **error)
 {
@@ -30,11 +26,7 @@ bool kernel_format_find(const char *name, KernelFormat *format, GError **error)
     return true;
 }
 
-double kernel_format_bytes(KernelFormat format)
-{
-    KILTER_ASSERT(format < KERNEL_FORMATS);
-    return FORMAT[format].bytes;
-}
+ROW_FUNCTION(double, kernel_format_bytes, KernelFormat, KERNEL_FORMATS, FORMAT[of].bytes)
 
 KernelFormat kernel_format_of(Numbers numbers, bool tf32)
 {

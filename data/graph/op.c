@@ -9,29 +9,10 @@ static const struct {
     const char *name, *signature, *linear, *flops;
 } row[OP_KINDS] = {OP_TABLE(OP_ROW)};
 
-const char *op_kind_name(OpKind kind)
-{
-    KILTER_ASSERT(kind < OP_KINDS);
-    return row[kind].name;
-}
-
-const char *op_kind_signature(OpKind kind)
-{
-    KILTER_ASSERT(kind < OP_KINDS);
-    return row[kind].signature;
-}
-
-const char *op_kind_linear(OpKind kind)
-{
-    KILTER_ASSERT(kind < OP_KINDS);
-    return row[kind].linear;
-}
-
-const char *op_kind_flops(OpKind kind)
-{
-    KILTER_ASSERT(kind < OP_KINDS);
-    return row[kind].flops;
-}
+ROW_FUNCTION(const char *, op_kind_name, OpKind, OP_KINDS, row[of].name)
+ROW_FUNCTION(const char *, op_kind_signature, OpKind, OP_KINDS, row[of].signature)
+ROW_FUNCTION(const char *, op_kind_linear, OpKind, OP_KINDS, row[of].linear)
+ROW_FUNCTION(const char *, op_kind_flops, OpKind, OP_KINDS, row[of].flops)
 
 bool op_kind_is_view(OpKind kind)
 {

@@ -34,32 +34,16 @@ Precision precision_from_name(const char *name)
                                       : NAME_PLACE(precision_row, PRECISIONS, name, name);
 }
 
-DType precision_compute(Precision precision)
-{
-    KILTER_ASSERT(precision < PRECISIONS);
-    return precision_row[precision].compute;
-}
-
-StateFormats precision_states(Precision precision)
-{
-    KILTER_ASSERT(precision < PRECISIONS);
-    return precision_row[precision].states;
-}
+ROW_FUNCTION(DType, precision_compute, Precision, PRECISIONS, precision_row[of].compute)
+ROW_FUNCTION(StateFormats, precision_states, Precision, PRECISIONS,
+             precision_row[of].states)
 
 #define NUMBERS_TEXT(id, text) text,
 NAMES_LIST(numbers_name, Numbers, NUMBERS, NUMBERS_TABLE(NUMBERS_TEXT))
 
-Numbers precision_numbers(Precision precision)
-{
-    g_assert(precision < PRECISIONS);
-    return precision_row[precision].numbers;
-}
-
-Numbers precision_least_numbers(Precision precision)
-{
-    g_assert(precision < PRECISIONS);
-    return precision_row[precision].least;
-}
+ROW_FUNCTION(Numbers, precision_numbers, Precision, PRECISIONS, precision_row[of].numbers)
+ROW_FUNCTION(Numbers, precision_least_numbers, Precision, PRECISIONS,
+             precision_row[of].least)
 
 /* --- formats of states --- */
 
