@@ -73,7 +73,8 @@ bool granularity_parse(const char *text, Granularity *granularity)
 {
     const uint32_t n = G_N_ELEMENTS(GRANULARITY_NAME);
     const uint32_t i = TEXT_PLACE(GRANULARITY_NAME, n, text);
-    *granularity = i < n ? (Granularity)i : *granularity;
+    if (i < n)
+        *granularity = (Granularity)i;
     return i < n;
 }
 

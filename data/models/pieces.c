@@ -7,7 +7,9 @@
 
 double model_param(const ModelParams *params, const char *key)
 {
-    return params->param[NAME_PLACE(params->param, params->n, key, key)].value;
+    const ModelParam *param = NAME_ROW(params->param, params->n, key, key);
+    g_assert(param);
+    return param->value;
 }
 
 uint32_t model_size(const ModelParams *params, const char *key)

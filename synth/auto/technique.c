@@ -117,7 +117,9 @@ const char *technique_next(const Planner *planner, TechniqueNeeds has,
 
 TechniqueWhen technique_when(const char *set)
 {
-    return SET[NAME_PLACE(SET, G_N_ELEMENTS(SET), set, set)].when;
+    const uint32_t i = NAME_PLACE(SET, G_N_ELEMENTS(SET), set, set);
+    g_assert(i < G_N_ELEMENTS(SET));
+    return SET[i].when;
 }
 
 void technique_apply(const char *set, PlannerOptions *options)
