@@ -87,13 +87,15 @@ static double channels_of(const ClusterView *view, const Device *device)
                 device->kernels->stack.channels);
 }
 
-/* Of computation beside a collective, which has the other multiprocessors. A slowdown in the
- * cluster's file is a measured one and counts instead. */
+/* Of computation beside a collective, which by kernels has the other multiprocessors. A slowdown in
+ * the cluster's file is a measured one and counts instead. */
 static double slowdown_of(const ClusterView *view, const Device *device)
 {
-    const double measured = view->cluster->type[device->type].slowdown,
-                 all = device->kernels->device->chip.processors;
-    return measured > 1 ? measured : all / fmax(all - channels_of(view, device), 1);
+    const double measured = view->cluster->type[device->type].slowdown;
+    if (measured > 1 || !device->kernels)
+        return measured;
+    const double all = device->kernels->device->chip.processors;
+    return all / fmax(all - channels_of(view, device), 1);
 }
 
 /* Lets devices point to the prices of this view. */
@@ -103,8 +105,7 @@ static void view_price(ClusterView *view)
         const KernelPricing *pricing =
             device->fitted ? &view->pricing[device->fitted - 1] : NULL;
         device->kernels = pricing && pricing->device && !device->mixed ? pricing : NULL;
-        if (device->kernels)
-            device->slowdown = slowdown_of(view, device);
+        device->slowdown = slowdown_of(view, device);
     }
 }
 

@@ -361,6 +361,8 @@ static double slowdown_on(const char *machines, const char *runtime, double meas
     g_autoptr(ClusterView) priced = cluster_view_priced(view, true, &held->stack);
     g_autoptr(ClusterView) again = cluster_view_priced(priced, true, &STACK_DEFAULT);
     assert_true(again->device[0].slowdown == fmax(measured, 1));
+    g_autoptr(ClusterView) shares = cluster_view_priced(priced, false, NULL);
+    assert_true(shares->device[0].slowdown == fmax(measured, 1));
     return priced->device[0].slowdown;
 }
 
