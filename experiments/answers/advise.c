@@ -112,10 +112,7 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
     g_auto(GStrv) set = g_strsplit(choice->best->set, " ", -1);
     advise_add_words(words, "--set", set);
     advise_add_words(words, "--set", asked->set);
-    bool searches = true;
-    for (uint32_t i = 0; asked->set && asked->set[i]; i++)
-        searches &= !g_str_has_prefix(asked->set[i], "work=");
-    if (searches)
+    if (asked->effort)
         g_strv_builder_add_many(words, "--effort", asked->effort, NULL);
     if (asked->seed)
         g_strv_builder_add_many(words, "--seed", asked->seed, NULL);

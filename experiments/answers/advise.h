@@ -19,7 +19,7 @@ typedef struct {
     char *const *const *change; /* [CHANGES] texts of changes; NULL: none */
     char *const *set;           /* KEY=VALUE texts; NULL: none */
     const char *seed;           /* NULL: not given */
-    const char *effort;         /* unless `set` has the key `work` */
+    const char *effort;         /* NULL: `set` has the key `work` */
     /* Called before each try, from any thread but never by two at once; may be NULL. */
     void (*progress)(void *context, uint32_t done, uint32_t total, const char *what);
     void *context;

@@ -66,9 +66,11 @@ bool cmd_advise(int argc, char **argv, GError **error)
         !advise_options_in_range(&own, error) ||
         !command_for(&options, own.target_framework, error))
         return false;
-    if (!own.effort && own.all)
-        own.effort = g_strdup("long");
-    if (!command_ask(&how, argc, own.effort, false, &options, error))
+    const char *usual = command_sets_work(&options) ? NULL
+                        : own.all                   ? "long"
+                                                    : "normal",
+               *effort = own.effort ? own.effort : usual;
+    if (!command_ask(&how, argc, effort, false, &options, error))
         return false;
     const AdvisePrices prices = {own.price, own.power};
     AdviseAsked asked = {.prices = &prices,
@@ -79,7 +81,7 @@ bool cmd_advise(int argc, char **argv, GError **error)
                          .change = (char *const *const *)how.change,
                          .set = options.set,
                          .seed = options.seed_text,
-                         .effort = own.effort ? own.effort : "normal",
+                         .effort = effort,
                          .progress = pace_step};
     if (!advise_read_targets(&own, &asked, error) ||
         (own.training && !days_read_tokens(own.training, &asked.tokens, error)) ||

@@ -379,6 +379,14 @@ bool command_for(CommandOptions *options, const char *target, GError **error)
     return true;
 }
 
+bool command_sets_work(const CommandOptions *options)
+{
+    bool sets = false;
+    for (uint32_t i = 0; options->set && options->set[i]; i++)
+        sets |= g_str_has_prefix(options->set[i], "work=");
+    return sets;
+}
+
 bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_hap,
                  CommandOptions *options, GError **error)
 {
@@ -391,9 +399,8 @@ bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_h
     const char *word = effort                                 ? effort
                        : g_strcmp0(how->planner, "auto") == 0 ? "normal"
                                                               : "long";
-    for (uint32_t i = 0; options->set && options->set[i]; i++)
-        if (g_str_has_prefix(options->set[i], "work="))
-            return !effort || refuse(error, "expected --effort or --set work, not both");
+    if (command_sets_work(options))
+        return !effort || refuse(error, "expected --effort or --set work, not both");
     const uint32_t i = NAME_PLACE(efforts, G_N_ELEMENTS(efforts), word, word);
     return i < G_N_ELEMENTS(efforts)
                ? planner_options_set(&options->planner, "work", efforts[i].work, error)

@@ -250,6 +250,8 @@ bool command_changes(const CommandPlanning *how);
  * (NULL: its default) in the unit of the option `work`, unless this is set. */
 bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_hap,
                  CommandOptions *options, GError **error);
+/* Whether --set says how far it searches. */
+bool command_sets_work(const CommandOptions *options);
 
 /* Applies a --slowdown to a cluster. */
 bool command_stretch(Cluster *cluster, Granularity granularity, char **slowdown,

@@ -283,6 +283,7 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=1,p100", "got 'p100'", 2},
         {"advise " MLP " hap-8 --tokens-per-day 1e9", "no sequences of tokens", 2},
         {"advise nothing hap-8", "nothing", 2},
+        {"advise " MLP " hap-8 --effort long --set work=1", "--effort or --set work", 2},
         {"advise " MLP " hap-8 --only t4", "--only: cluster hap-8 has no machine", 2},
         {"plan --planner hap " MLP " hap-8 --scale network=0",
          "--scale: expected WHAT=FACTOR", 2},
@@ -296,6 +297,10 @@ static void test_refusals(void **state)
         assert_int_equal(ran.status, cases[i].status);
         assert_non_null(strstr(ran.err, cases[i].message));
     }
+    /* --all searches as far as --set work says, if it does */
+    g_auto(Ran) all = program_run_good(box, "advise " MLP " hap-8 -q --all --set work=1");
+    assert_non_null(strstr(all.out, " --set work=1\n"));
+    assert_null(strstr(all.out, "--effort"));
 }
 
 /* Every command that takes a cluster takes changes of it: MODEL CLUSTER, a plan on another cluster,
