@@ -156,6 +156,7 @@ static SimReport *steady_brief(const Plan *plan, const ProgramPeriod *period, ui
         return NULL;
     if (!enough) {
         alone.further++;
+        alone.enough_s = 0; /* its memory, too, though its time may be rounded up */
         g_autoptr(SimReport) less =
             steady_report(plan, period, n - 1, graph, view, &alone, NULL);
         if (!less)
