@@ -263,8 +263,10 @@ static json_t *arguments_json(const Evaluation *evaluation)
         *value++ = '\0';
         const double number = g_ascii_strtod(value, &end);
         json_object_set_new(all, *p,
-                            end != value && *end == '\0' ? json_number(number)
-                                                         : json_string(value));
+                            end == value || *end ? json_string(value)
+                            : fabs(number) < 1e15 && number == floor(number)
+                                ? json_integer((json_int_t)number)
+                                : json_number(number));
     }
     return all;
 }
@@ -337,8 +339,8 @@ static json_t *pace_json(const Evaluation *evaluation)
     return pace;
 }
 
-/* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work of the search; if it does
- * not fit, what the iteration would take. */
+/* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work of
+ * the search; if it does not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
