@@ -6,9 +6,9 @@
 -- micro-batch for each replica, a micro-batch that is not given has 8,192 tokens. Models without gated units are written as gated
 -- ones of 2/3 of the width, which have the same parameters and FLOPs; a shared expert is one expert and one choice more. Of
 -- BLOOM's runs layers follow from the parameters where they are not given. Heads that are not given are those of Narayanan et al.
--- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among more GPUs than there are
--- replicas, the GPUs that share layers have whole experts of their own (etp=1), as the
--- recipes of Megatron-Bridge (expert_tensor_parallel_size) have everywhere. Where a page has only TFLOP/s, the time is that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
+-- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among GPUs that also share layers, each of
+-- these has whole experts (etp=1), as the recipes of Megatron-Bridge (expert_tensor_parallel_size) have. Where a page has only
+-- TFLOP/s, the time is that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
 -- The scores of Baichuan's attention, with biases by distance, lie in memory. Where a page computes some layers or every second product again, as many whole layers are.
 -- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
@@ -139,7 +139,7 @@ trial AS (
     FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu LEFT JOIN stack ON stack.source = page.source_id
         LEFT JOIN early ON early.model = page.model AND page.source_id = 'nemo_launcher' LEFT JOIN counts ON counts.name = page.model
 ),
--- Experts that are shared among more GPUs than there are replicas
+-- Experts that are shared among GPUs are whole there
 shared AS (
     SELECT *, CASE WHEN eps > n / (tps * pps * cps) AND eps <= n / (pps * cps) AND cps > 1 THEN 1 ELSE tps END AS tp_used,
         CASE WHEN tps > 1 AND cps = 1 AND eps > 1 AND eps % tps = 0 THEN ',etp=1' ELSE '' END AS whole FROM trial
