@@ -55,8 +55,7 @@ static void add_simplices(Master *m, const double *start)
         if (column < rows->n_ratios)
             used[column / rows->n_classes] = true;
     }
-    for (uint32_t column = 0; column < rows->n_ratios; column++) {
-        bool idle = rows->idle[column];
+    values_at (bool, idle, column, rows->idle, rows->n_ratios) {
         m->unit[column] = idle ? 1 : sqrt(rows->start[column]);
         /* A segment that costs nothing stays as it is. */
         bool fixed = idle || !used[column / rows->n_classes];

@@ -160,8 +160,7 @@ static void spread_prices(const Balance *b, BalancePrices *prices)
 {
     uint32_t n = b->view->n_devices, n_classes = b->classes->n;
     const double *price = b->cuts.price;
-    for (uint32_t j = 0; j < n; j++) {
-        uint32_t c = b->classes->of_device[j];
+    values_at (uint32_t, c, j, b->classes->of_device, n) {
         double share = 1.0 / b->classes->count[c];
         for (uint32_t i = 0; i < b->linear->n_stages; i++)
             prices->stage[(size_t)i * n + j] = share * price[(size_t)i * n_classes + c];

@@ -52,8 +52,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
     g_autofree bool *known = g_new0(bool, timeline->n_lanes);
-    for (uint32_t j = 0; j < report->n_devices; j++) {
-        const uint32_t l = timeline->lane[j];
+    values_at (const uint32_t, l, j, timeline->lane, report->n_devices) {
         if (!known[l])
             peak[l] = buffers ? sim_buffers_peak(sim, buffers, j, &instr[l])
                               : peak_of(sim, report, NULL, j, &instr[l]);

@@ -24,6 +24,11 @@
     for (uint32_t place = 0, place##_on = 1; place##_on && place < (n); place++) \
         for (Type *item = (place##_on = 0, &(first)[place]); !place##_on; place##_on = 1)
 
+/* The same of a list of numbers or pointers, by value. */
+#define values_at(Type, item, place, first, n)                                   \
+    for (uint32_t place = 0, place##_on = 1; place##_on && place < (n); place++) \
+        for (Type item = (place##_on = 0, (first)[place]); !place##_on; place##_on = 1)
+
 #define array_at(Type, item, place, array) \
     items_at (Type, item, place, (Type *)(void *)(array)->data, (array)->len)
 

@@ -242,8 +242,7 @@ static void view_fitted(ClusterView *view)
 
 static void view_pricing(ClusterView *view)
 {
-    for (uint32_t f = 0; f < view->n_fitted; f++) {
-        const DeviceType *type = view->fitted[f];
+    values_at (const DeviceType *, type, f, view->fitted, view->n_fitted) {
         KernelPricing *pricing = &view->pricing[f];
 #define KERNEL_CLASS_FACTOR(id, name) [KERNEL_CLASS_##id] = type->kernel_times.name,
         const double factor[KERNEL_CLASSES] = {KERNEL_CLASS_TABLE(KERNEL_CLASS_FACTOR)};

@@ -401,8 +401,7 @@ static bool check_routes(const Topology *topology, GError **error)
             queue[tail++] = to;
         }
     }
-    for (uint32_t j = 0; j < topology->n_devices; j++) {
-        const uint32_t node = topology->device[j];
+    values_at (const uint32_t, node, j, topology->device, topology->n_devices) {
         if (distance[node] == UINT32_MAX)
             return refuse(error, "no route from '%.100s' to '%.100s'",
                           topology->node[start].name, topology->node[node].name);

@@ -348,8 +348,7 @@ static void place_instr(Liveness *l, uint32_t i)
     const uint32_t n_parts = instances_made(l->instances, instr);
     for (uint32_t k = 0; k < n_used; k++)
         add_use(l, i, l->buffer[placed_cell(&used[k])]);
-    for (uint32_t k = 0; k < n_made; k++) {
-        const PlacedOperand first = made[k];
+    values_at (const PlacedOperand, first, k, made, n_made) {
         for (uint32_t part = 0; part < n_parts;
              part++, made[k].place += l->instances->n_parted) {
             if (!l->again[i])

@@ -111,8 +111,7 @@ static bool trial_problem_evaluate(TrialProblem *problem, bool slopes, GError **
     problem->slopes = slopes;
     if (!parallel_each(problem->n, problem->threads, evaluate_first, problem, error))
         return false;
-    for (uint32_t i = 0; i < problem->n; i++) {
-        const uint32_t first = problem->first[i];
+    values_at (const uint32_t, first, i, problem->first, problem->n) {
         problem->time_s[i] = problem->time_s[first];
         if (slopes && first != i)
             memcpy(problem->slope + i * n, problem->slope + first * n,

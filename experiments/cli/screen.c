@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "data/base/each.h"
 #include "data/base/names.h"
 #include "data/base/text.h"
 
@@ -219,8 +220,7 @@ static void add_table(GString *out, char **line, uint32_t n, uint32_t width)
     }
     blank_columns((char **)row->pdata, n, blank);
     const uint32_t gutter = gutter_of(blank, width);
-    for (uint32_t i = 0; i < n; i++) {
-        const char *text = row->pdata[i];
+    values_at (const char *, text, i, row->pdata, n) {
         const char *cut = gutter ? screen_at(text, gutter) : text + strlen(text);
         g_autofree char *head = g_strchomp(g_strndup(text, (gsize)(cut - text)));
         const char *tail = cut + strspn(cut, " ");

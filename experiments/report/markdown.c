@@ -35,8 +35,7 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
     GString *text = g_string_new(NULL);
     g_autofree char *held = claims_count_text(&report.count);
     g_string_append_printf(text, "%s.\n", held);
-    for (guint i = 0; i < report.part->len; i++) {
-        const ReportPart *part = report.part->pdata[i];
+    values_at (const ReportPart *, part, i, report.part->pdata, report.part->len) {
         const ReportPart *before = i ? report.part->pdata[i - 1] : NULL;
         if (part->claims && (!before || strcmp(before->paper, part->paper) != 0))
             g_string_append_printf(

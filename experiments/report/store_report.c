@@ -443,8 +443,7 @@ static json_t *paper_json(const ReportParts *report, const char *paper, GError *
 static bool add_parts(ReportParts *report, json_t *papers, json_t *sweeps, GError **error)
 {
     json_t *paper = NULL;
-    for (guint i = 0; i < report->part->len; i++) {
-        const ReportPart *part = report->part->pdata[i];
+    values_at (const ReportPart *, part, i, report->part->pdata, report->part->len) {
         const ReportPart *before = i ? report->part->pdata[i - 1] : NULL;
         json_t *row = NULL;
         if (!part->experiment) {

@@ -141,8 +141,7 @@ static double least_share(const Graph *graph, const Op *op, double part)
     for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
         const Tensor *tensor =
             graph_tensor(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in]);
-        for (uint32_t d = 0; d < tensor->rank; d++) {
-            const double units = tensor->units[d];
+        values_at (const double, units, d, tensor->units, tensor->rank) {
             if (tensor->units[d] > 1)
                 least = fmin(least, floor(part * units / TURNS) * TURNS / units);
         }

@@ -238,8 +238,7 @@ double sim_linear_comm_s(const SimLinear *linear, const ClusterView *view,
     for (; *term < linear->n_terms && linear->term[*term].stage == stage; ++*term) {
         const SimTerm *t = &linear->term[*term];
         double largest = 0;
-        for (uint32_t k = 0; k < kinds->n; k++) {
-            const uint32_t j = kinds->first[k];
+        values_at (const uint32_t, j, k, kinds->first, kinds->n) {
             largest = MAX(largest, share[t->from * view->n_devices + j]);
             largest = MAX(largest, share[t->to * view->n_devices + j]);
         }

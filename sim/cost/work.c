@@ -240,8 +240,7 @@ static void fit_work(SimMemo *memo, const Graph *graph, const ClusterView *view,
     const Numbers numbers = graph_op_numbers(graph, id);
     double whole, sharded;
     operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
-    for (uint32_t f = 0; f < view->n_fitted; f++) {
-        const DeviceType *type = view->fitted[f];
+    values_at (const DeviceType *, type, f, view->fitted, view->n_fitted) {
         const OpCost *cost = device_type_cost(type, op->kind);
         if (view->pricing[f].device) {
             work->fitted[f] = work_of_kernels(memo, &view->pricing[f], type, graph, id,

@@ -93,8 +93,7 @@ void execution_find_groups(ExecutionRun *run, GHashTable *listed)
 {
     run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
                                        (GDestroyNotify)group_free);
-    for (uint32_t r = 0; r < run->traces->len; r++) {
-        const Trace *trace = run->traces->pdata[r];
+    values_at (const Trace *, trace, r, run->traces->pdata, run->traces->len) {
         for (uint32_t i = 0; i < trace->node->len && !run->error; i++) {
             const TraceNode *node = trace_node(trace, i);
             if (node->kind != TRACE_COLLECTIVE || node->collective == TRACE_COMM_NONE)
@@ -116,8 +115,8 @@ void execution_find_groups(ExecutionRun *run, GHashTable *listed)
 /* The ranks that wait for others in a collective of the group. */
 static void mark_waiting(const ExecutionGroup *group, bool *waits)
 {
-    for (guint m = 0; m < group->meeting->len; m++) {
-        const ExecutionMeeting *meeting = group->meeting->pdata[m];
+    values_at (const ExecutionMeeting *, meeting, m, group->meeting->pdata,
+               group->meeting->len) {
         for (uint32_t k = 0; meeting->n_there < group->n && k < group->n; k++)
             if (group->n_met[k] > m)
                 waits[group->rank[k]] = true;
@@ -129,8 +128,8 @@ static void mark_waiting(const ExecutionGroup *group, bool *waits)
 static uint32_t absent_rank(const ExecutionGroup *group, const bool *waits, bool any,
                             uint32_t *meeting)
 {
-    for (guint m = 0; m < group->meeting->len; m++) {
-        const ExecutionMeeting *of = group->meeting->pdata[m];
+    values_at (const ExecutionMeeting *, of, m, group->meeting->pdata,
+               group->meeting->len) {
         *meeting = m;
         for (uint32_t k = 0; of->n_there < group->n && k < group->n; k++)
             if (group->n_met[k] <= m && (any || !waits[group->rank[k]]))

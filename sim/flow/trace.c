@@ -417,8 +417,7 @@ static void choose_devices(Trace *trace, const bool *shown)
     trace->n_shown = g_new0(uint32_t, timeline->n_lanes);
     for (uint32_t i = 0; i < timeline->n_lanes; i++)
         trace->first[i] = timeline->n_devices;
-    for (uint32_t j = 0; j < timeline->n_devices; j++) {
-        const uint32_t lane = timeline->lane[j];
+    values_at (const uint32_t, lane, j, timeline->lane, timeline->n_devices) {
         const bool is_first = trace->first[lane] == timeline->n_devices;
         trace->shown[j] = shown ? shown[j] : is_first;
         if (trace->shown[j] && is_first)

@@ -228,8 +228,7 @@ static void handle_batch(SimEngine *engine, void *context, uint64_t argument)
     (void)engine;
     g_array_index(network->batch, Batch, slot) = (Batch){-1, 0, 0, NULL};
     network->n_waiting -= batch.n;
-    for (uint32_t i = 0; i < batch.n; i++) {
-        const SimFlowId id = batch.flow[i];
+    values_at (const SimFlowId, id, i, batch.flow, batch.n) {
         network->share.flow[id].waiting = false;
         if (is_empty(network->share.flow[id].n_uses, network->share.rest[id].bytes))
             finish(network, &id, 1);

@@ -99,8 +99,7 @@ static void lower_one_inner(Lower *lower, const Inner *inner)
     bool any = false;
     sim_work_collective(sim->graph, instr->collective, instr->tensor, instr->from,
                         instr->to, &work);
-    for (uint32_t k = 0; k < lanes->n_lanes; k++) {
-        const uint32_t place = lanes->place[k];
+    values_at (const uint32_t, place, k, lanes->place, lanes->n_lanes) {
         const uint32_t n = sim->parts->layout.group[instr->group].n_devices;
         const double part =
             sim_part_replica(sim->parts, instr->group, instr->tensor, cut, place / n);

@@ -67,8 +67,7 @@ static void find_steps(const AmpModel *model, const SynthAgain *ops, AmpAgain *a
         }
     }
     again->like = g_new(uint32_t, model->n_layers);
-    for (uint32_t l = 0; l < model->n_layers; l++) {
-        const uint32_t p = steps->like[l];
+    values_at (const uint32_t, p, l, steps->like, model->n_layers) {
         again->like[l] = p;
         for (uint32_t i = 0; i < steps->first[l + 1] - steps->first[l]; i++)
             if (again->when[steps->first[l] + i] != again->when[steps->first[p] + i])

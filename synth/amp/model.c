@@ -111,8 +111,7 @@ static void read_collective(Reading *r, const Instr *instr)
     const double bytes =
         (double)tensor_bytes(graph_tensor(r->graph, instr->tensor)) / r->batch;
     const uint32_t layer = r->layer[instr->tensor];
-    for (uint32_t g = 0; g < r->model->n_degrees; g++) {
-        const uint32_t n = r->model->degree[g];
+    values_at (const uint32_t, n, g, r->model->degree, r->model->n_degrees) {
         const size_t at = (size_t)g * r->model->n_layers + layer;
         r->model->exchange[at] += bytes * sent(instr->collective, n);
     }

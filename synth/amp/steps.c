@@ -182,8 +182,7 @@ static void count_late(const Reading *r)
         if (!at->step.waits || instr->kind != INSTR_COMPUTE)
             continue;
         const Op *op = graph_get_op(r->graph, instr->op);
-        for (uint32_t k = 0; k < op->n_in; k++) {
-            const TensorId t = op->in[k];
+        values_at (const TensorId, t, k, op->in, op->n_in) {
             if (seen[t] || !form_is_gather(r->batch->form[t]))
                 continue;
             seen[t] = true;
@@ -243,8 +242,7 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
     const Form *form = loop >= 0 ? r->batch->form : NULL;
     for (uint32_t s = 0; s < model->n_sizes; s++) {
         const double part = model->size[s] / model->global_batch;
-        for (uint32_t g = 0; g < model->n_degrees; g++) {
-            const double degree = model->degree[g];
+        values_at (const double, degree, g, model->degree, model->n_degrees) {
             for (uint32_t t = 0; t < model->n_types; t++)
                 r->steps->time_s[row(model, n, t, g, s) + i] =
                     sim_op_s(r->memo, r->graph, r->view, instr->op, &rule,

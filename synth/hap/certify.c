@@ -284,8 +284,7 @@ static bool tighten(const Certifier *c, CertifierBox *box)
     if (lo > 1 + rounding || hi < 1 - rounding ||
         largest < box->largest_lo * (1 - rounding))
         return false;
-    for (uint32_t k = 0; k < c->kinds.n; k++) {
-        double n = c->kinds.count[k];
+    values_at (double, n, k, c->kinds.count, c->kinds.n) {
         double low = box->lo[k], high = box->hi[k];
         const double least = fmax(low, (1 - (hi - n * high)) / n),
                      most = fmin(high, (1 - (lo - n * low)) / n);

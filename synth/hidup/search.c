@@ -92,8 +92,7 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
 {
     const Graph *graph = h->whole.graph;
     const Op *op = graph_get_op(graph, placed->fused->triple.op);
-    for (uint32_t i = 0; i < op->n_in; i++) {
-        const TensorId parameter = op->in[i];
+    values_at (const TensorId, parameter, i, op->in, op->n_in) {
         if (graph_tensor(graph, parameter)->role != ROLE_PARAMETER)
             continue;
         const Form read = placed->fused->triple.rule.form[i],

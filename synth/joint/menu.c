@@ -405,8 +405,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
 {
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
     group->entry = g_new0(JointEntry, MOST_ENTRIES + JOINT_MOST_INSIDE);
-    for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
-        const uint32_t tp = menu->model->degree[d];
+    values_at (const uint32_t, tp, d, menu->model->degree, menu->model->n_degrees) {
         bool possible = group->n_entries + MOST_WAYS <= MOST_ENTRIES;
         for (uint32_t k = 0; k < p->n_kinds; k++) {
             const JointKind *kind = &g_array_index(menu->kind, JointKind, k);

@@ -108,8 +108,7 @@ static void fill_ordered(JointStates *states, const JointProblem *p,
     }
     states->next = g_new(uint32_t, (size_t)states->n * MAX(p->n_groups, 1));
     states->left = g_new(double, states->n);
-    for (uint32_t at = 0; at < p->n_kinds; at++) {
-        const uint32_t kind = order[at];
+    values_at (const uint32_t, kind, at, order, p->n_kinds) {
         for (uint32_t used = 0; used <= p->units[kind]; used++) {
             const uint32_t state = first[at] + used;
             states->left[state] = left - value[kind] * used;

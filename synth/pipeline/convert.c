@@ -145,8 +145,7 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
             form_over(instr.form[op->n_in + o],
                       pipeline_over(b, at, b->gives[instr.op * OP_MAX_OUT + o]), 0);
     pipeline_append(b, instr, at, microbatch);
-    for (uint32_t o = 0; o < op->n_out; o++) {
-        const TensorId t = op->out[o];
+    values_at (const TensorId, t, o, op->out, op->n_out) {
         const uint32_t home = pipeline_view(b, group, b->home[t]);
         const Form inside = b->inner->instr[i].form[op->n_in + o],
                    gives = pipeline_over(b, at, b->gives[instr.op * OP_MAX_OUT + o]),

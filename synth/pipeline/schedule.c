@@ -404,8 +404,7 @@ GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t
     }
     for (bool any = true; any;) {
         any = false;
-        for (uint32_t g = 0; g < n_groups; g++) {
-            const GArray *of = steps->pdata[g];
+        values_at (const GArray *, of, g, steps->pdata, n_groups) {
             if (next[g] == of->len)
                 continue;
             const SynthStep step = g_array_index(of, SynthStep, next[g]);

@@ -15,8 +15,7 @@ Coefficients coefficients_of(const Device *device, double share)
     static const SimFitted fitted_unit[COEFFICIENTS] = {
         {.flops = 1}, {.flops_sharded = 1}, [COEFFICIENTS - 1] = {.overhead_s = 1}};
     Coefficients k = {.fitted = device->fitted};
-    for (uint32_t i = 0; i < COEFFICIENTS; i++) {
-        SimWork work = unit[i];
+    values_at (SimWork, work, i, unit, COEFFICIENTS) {
         if (device->fitted)
             work.fitted[device->fitted - 1] = fitted_unit[i];
         k.c[i] = sim_work_s(&work, device, share);

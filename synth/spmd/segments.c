@@ -58,8 +58,7 @@ static void find_crossings(Pricer *pricer)
         s->made[t] = s->read[t] = (uint16_t)(known[t] ? maker : 0);
     }
     ops_each (op, id, graph) {
-        for (uint32_t i = 0; i < op->n_in; i++) {
-            const TensorId t = op->in[i];
+        values_at (const TensorId, t, i, op->in, op->n_in) {
             if (!known[t])
                 s->made[t] = s->read[t] = s->of[id];
             else if (s->made[t] == s->read[t])

@@ -88,8 +88,7 @@ static void add_devices(const Gather *g, double iteration_s)
     for (uint32_t j = 0; j < view->n_devices; j++)
         n[g->space->set[j]]++;
     sim_quick_memory(g->quick, g->program, peak);
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        const uint32_t set = g->space->set[j];
+    values_at (const uint32_t, set, j, g->space->set, view->n_devices) {
         f->busy[set] += sim_quick_busy_s(g->quick, j) / iteration_s / n[set];
         f->memory[set] =
             fmax(f->memory[set], (double)peak[j] / (double)view->device[j].memory_bytes);

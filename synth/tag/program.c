@@ -181,8 +181,7 @@ static void run_op(Builder *b, OpId id)
     for (uint32_t k = 0; before && k < before->len; k++)
         append_op(b, g_array_index(before, OpId, k), group, true);
     append_op(b, id, group, cut);
-    for (uint32_t o = 0; o < op->n_out; o++) {
-        const TensorId out = op->out[o];
+    values_at (const TensorId, out, o, op->out, op->n_out) {
         *held(b, group, out) = true;
         b->home[out] = group;
         b->partial[out] = partial && (!cut || b->work->batch->form[out] == FORM_REDUCE);

@@ -122,8 +122,7 @@ static OnnxFunction onnx_function_of(const OnnxCurve *curve, double *scale)
     static const OnnxFunction kind[] = {ONNX_SCALED, ONNX_RELU, ONNX_GELU, ONNX_SILU};
     for (uint32_t k = 0; k < G_N_ELEMENTS(kind); k++) {
         double function[ONNX_POINTS];
-        for (uint32_t p = 0; p < ONNX_POINTS; p++) {
-            const double x = ONNX_POINT[p];
+        values_at (const double, x, p, ONNX_POINT, ONNX_POINTS) {
             function[p] = kind[k] == ONNX_SCALED ? x
                           : kind[k] == ONNX_RELU ? fmax(x, 0)
                           : kind[k] == ONNX_GELU ? 0.5 * x * (1 + erf(x * M_SQRT1_2))

@@ -120,8 +120,7 @@ bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
     uint8_t count[ONNX_MAX_RANK] = {0};
     if (rank > ONNX_MAX_RANK)
         return false;
-    for (uint32_t d = 0; d < rank; d++) {
-        uint64_t need = dim[d];
+    values_at (uint64_t, need, d, dim, rank) {
         while (need > 1 || (next < out.dim[0].n && count[d] == 0 &&
                             out.atom[out.dim[0].atom[next]].batch &&
                             out.atom[out.dim[0].atom[next]].size == 1)) {

@@ -1,5 +1,6 @@
 /* GOAL: the text format that LogGOPSim and ATLAHS run. Labels are the nodes' indices from 1, times
  * whole nanoseconds. */
+#include "data/base/each.h"
 #include "data/formats/trace/trace.h"
 
 #include <inttypes.h>
@@ -35,8 +36,7 @@ char *goal_write(const GPtrArray *traces, GError **error)
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_printf(text, "num_ranks %u\n", traces->len);
-    for (uint32_t r = 0; r < traces->len; r++) {
-        const Trace *trace = traces->pdata[r];
+    values_at (const Trace *, trace, r, traces->pdata, traces->len) {
         g_string_append_printf(text, "\nrank %u {\n", r);
         for (uint32_t i = 0; i < trace->node->len; i++) {
             const TraceNode *node = trace_node(trace, i);

@@ -7,8 +7,7 @@
 static void choice_add(Choice *choice, const OpReads *reads, const Rule *rule)
 {
     KILTER_ASSERT(reads->n_in <= OP_MAX_IN && reads->n_out <= OP_MAX_OUT);
-    for (uint32_t i = 0; i < reads->n_in; i++) {
-        uint8_t slot = reads->slot[i];
+    values_at (uint8_t, slot, i, reads->slot, reads->n_in) {
         choice->wanted[slot] |= form_bit(rule->form[i]);
         if (slot >= SLOT_PARAMETER && slot < SLOT_FREE)
             choice->kept[slot - SLOT_PARAMETER] |= form_bit(rule->form[i]);
@@ -171,8 +170,7 @@ static void finish(Walk *w, const Choice *choice, const Half *chosen)
                              ? choice->made[c->view.input[i]]
                              : 0;
     }
-    for (uint32_t p = 0; p < c->view.n_parameters; p++) {
-        uint32_t input = c->view.parameter[p];
+    values_at (uint32_t, input, p, c->view.parameter, c->view.n_parameters) {
         uint32_t number =
             op_view_plans(c->pricer, &c->view, p, choice->wanted[SLOT_PARAMETER + input],
                           choice->kept[input], choice->made[input]);

@@ -320,8 +320,7 @@ double transition_memory(Choices *c, const Transition *transition)
     for (uint32_t o = 0; o < c->op->n_out; o++)
         needs.out[o] = rule->form[c->op->n_in + o];
     double charge = choices_saved_memory(c, &needs, &choice);
-    for (uint32_t p = 0; p < view->n_parameters; p++) {
-        uint32_t input = view->parameter[p];
+    values_at (uint32_t, input, p, view->parameter, view->n_parameters) {
         charge +=
             parameter_plan_memory(c->pricer, c->op->in[input], choice.kept[input],
                                   choice.made[input], plan_of(c, p, &choice, transition));
