@@ -109,6 +109,21 @@ static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
     return true;
 }
 
+/* Refuses files that have nothing to show, or, where they are to be written, no measurements. */
+static bool import_check_rows(const GArray *list, const GArray *tables,
+                              const json_t *traces, bool written, GError **error)
+{
+    size_t i, events = 0;
+    const json_t *trace;
+    json_array_foreach (traces, i, trace)
+        events += json_integer_value(json_object_get(trace, "events")) > 0;
+    if (tables->len == 0 || list->len > 0 || (events > 0 && !written))
+        return true;
+    const MeasuredTable *first = &g_array_index(tables, MeasuredTable, 0);
+    return refuse(error, "%s: expected measurements: %s", first->file,
+                  first->reason ? first->reason : "it has none");
+}
+
 static bool import_run(int argc, char **argv, const char *output,
                        const CommandOptions *options, GError **error)
 {
@@ -117,6 +132,7 @@ static bool import_run(int argc, char **argv, const char *output,
     g_autofree char *names = g_strjoinv(", ", argv + 1);
     json_t *traces = json_array();
     if (!import_read_all(argc, argv, list, tables, traces, error) ||
+        !import_check_rows(list, tables, traces, output != NULL, error) ||
         (output && !write_rows(output, list, names, error))) {
         json_decref(traces);
         return false;

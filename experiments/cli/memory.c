@@ -2,6 +2,7 @@
 #include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/output.h"
+#include "data/base/units.h"
 #include "data/formats/measured/memory_snapshot.h"
 #include "data/models/model.h"
 #include "experiments/answers.h"
@@ -168,12 +169,12 @@ static bool most_find_largest(Most *m, GError **error)
             return false;
         same = fits && (double)m->peak_bytes <= GROWS * (double)peak ? same + 1 : 0;
     }
-    g_autofree char *lacks =
-        g_strdup_printf("; it lacks %" G_GUINT64_FORMAT " bytes", m->missing_bytes);
+    g_autofree char *lacks = units_format((double)m->missing_bytes, QUANTITY_BYTES);
     if (m->fits == 0)
         return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "--most %s: not even %" G_GUINT64_FORMAT " fits%s", m->key,
-                           m->misfit, m->missing_bytes > 0 ? lacks : "");
+                           "--most %s: not even %" G_GUINT64_FORMAT " fits%s%s", m->key,
+                           m->misfit, m->missing_bytes > 0 ? "; it lacks " : "",
+                           m->missing_bytes > 0 ? lacks : "");
     if (m->misfit == 0)
         return refuse(error,
                       "--most %s: expected a number that takes memory: %" G_GUINT64_FORMAT

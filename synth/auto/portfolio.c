@@ -2,6 +2,7 @@
 #include "synth/auto/tries.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/order.h"
@@ -134,7 +135,8 @@ static void portfolio_add_notes(Portfolio *portfolio)
         g_strdup_printf(
             "%u searches by planners and techniques on %u choice%s of machines "
             "gave %u plans",
-            tries, portfolio->choices->len, portfolio->choices->len == 1 ? "" : "s", plans));
+            tries, portfolio->choices->len, portfolio->choices->len == 1 ? "" : "s",
+            plans));
     const PortfolioChoice *first = g_ptr_array_index(portfolio->choices, 0);
     char *words = planner_can(first->best->planner, PLANNER_TRIED)
                       ? technique_words(first)
@@ -171,7 +173,14 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
         return NULL;
     g_ptr_array_sort(portfolio->choices, by_time);
     if (!((PortfolioChoice *)g_ptr_array_index(portfolio->choices, 0))->report) {
-        g_propagate_error(error, run.failure);
+        g_autofree char *words = portfolio_floor_words(&run, cluster);
+        if (run.failure->code == KILTER_ERROR_INFEASIBLE &&
+            !strstr(run.failure->message, words))
+            kilter_fail(error, KILTER_ERROR_INFEASIBLE, "%s; %s", run.failure->message,
+                        words);
+        else
+            g_propagate_error(error, g_steal_pointer(&run.failure));
+        g_clear_error(&run.failure);
         return NULL;
     }
     g_clear_error(&run.failure);

@@ -159,18 +159,24 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
 
 /* --- one try --- */
 
-static void refuse_floor(const PortfolioRun *run, Task *task)
+char *portfolio_floor_words(const PortfolioRun *run, const Cluster *cluster)
 {
     double all = 0;
-    items_each (const Device, device, task->view->device, task->view->n_devices)
-        all += (double)device->memory_bytes;
+    items_each (const Machine, machine, cluster->machine, cluster->n_machines)
+        for (uint32_t g = 0; g < machine->gpus; g++)
+            all += (double)cluster->type[machine_type_at(machine, g)].memory_bytes;
     g_autofree char *states = units_format(run->floor.held_bytes, QUANTITY_BYTES),
                     *memory = units_format(all, QUANTITY_BYTES);
-    kilter_fail(
-        &task->error, KILTER_ERROR_INFEASIBLE,
-        "does not fit: its states take %s, with its backward pass more, and all devices "
-        "have %s; train=lora:16 of the model or offload=optimizer take less",
+    return g_strdup_printf(
+        "its states take %s, with its backward pass more, and all devices have %s; "
+        "train=lora:16 of the model or offload=optimizer take less",
         states, memory);
+}
+
+static void refuse_floor(const PortfolioRun *run, Task *task)
+{
+    g_autofree char *words = portfolio_floor_words(run, task->choice->cluster);
+    kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE, "does not fit: %s", words);
 }
 
 static void plan_once(const PortfolioRun *run, Task *task)

@@ -232,7 +232,16 @@ static void test_made_trace(void **state)
                "cut off in line 1, column 521"));
     json_decref(root);
     sandbox_write(sandbox, "none.json", "{\"schemaVersion\": 1, \"traceEvents\": [{\"ph");
-    program_refuses(sandbox, "import none.json", 2, "none.json:1:42: not JSON, or cut off");
+    program_refuses(sandbox, "import none.json", 2,
+                    "none.json:1:42: not JSON, or cut off");
+    sandbox_write(sandbox, "empty.json", "{\"traceEvents\": []}");
+    program_refuses(sandbox, "import empty.json", 2, "empty.json: expected measurements");
+    sandbox_write(sandbox, "cpu.json",
+                  "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": "
+                  "\"aten::mm\", \"ts\": 1, \"dur\": 2, \"pid\": 1, \"tid\": 1}]}");
+    program_refuses(sandbox, "import cpu.json -o cpu.csv", 2,
+                    "cpu.json: expected measurements: the trace has no GPU kernels");
+    json_decref(program_json(sandbox, "import cpu.json --json"));
 }
 
 /* --- made here --- */
@@ -341,7 +350,8 @@ static void test_nothing_used(void **state)
         sandbox, "calibrate all.log --base two.yaml -o mine.yaml", 2,
         "none of the 10 measurements can be used on cluster two: 16 ranks on one "
         "machine");
-    g_string_truncate(log, 0); /* unlike GPUs, and GPUs with other links, are not the cluster's */
+    g_string_truncate(
+        log, 0); /* unlike GPUs, and GPUs with other links, are not the cluster's */
     add_test(log, "all_reduce", 1, 4, 10, 1e-3);
     g_string_replace(log, "] gpu", "] Tesla T4", 0);
     sandbox_write(sandbox, "t4.log", log->str);

@@ -220,6 +220,7 @@ static void test_the_most_that_fits(void **state)
         {"--granularity gpu --planner manual --set dp=8 --set micro_batch=1 --most batch",
          "expected a number that takes memory"},
         {"--most layers --scale '*.memory=0.001'", "not even 1 fits"},
+        {"--planner dp-ev --most batch --scale '*.memory=0.01'", " fits; it lacks 12.5 GiB"},
         {"--effort soon", "--effort: expected quick, normal or long"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
