@@ -80,7 +80,7 @@ bool portfolio_try(void *tasks, uint32_t i, GError **error);
 /* No plan of any try on the choice is faster; 0: not known. */
 double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *choice);
 
-/* What the states take, what the devices have, and what takes less, in words. Caller frees. */
+/* The sizes of the states and of the devices, and the options that take less. Caller frees. */
 char *portfolio_floor_words(const PortfolioRun *run, const Cluster *cluster);
 
 /* choices.c */
