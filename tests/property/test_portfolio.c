@@ -299,7 +299,7 @@ static void test_refusals(void **state)
         assert_non_null(strstr(ran.err, cases[i].message));
     }
     /* --all searches as far as --set work says, if it does */
-    g_auto(Ran) all = program_run_good(box, "advise " MLP " hap-8 -q --all --set work=1");
+    g_auto(Ran) all = program_run_good(box, "advise " MLP " hap-8 --all --set work=1");
     assert_non_null(strstr(all.out, " --set work=1"));
     assert_null(strstr(all.out, "--effort"));
 }
