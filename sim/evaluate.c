@@ -51,12 +51,14 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
     g_autoptr(PlanBuffers) buffers = timeline->memory ? NULL : sim_held_buffers(sim);
     g_autofree double *peak = g_new(double, timeline->n_lanes);
     g_autofree uint32_t *instr = g_new0(uint32_t, timeline->n_lanes);
-    g_autofree bool *known = g_new0(bool, timeline->n_lanes);
+    g_autofree uint32_t *first = g_new0(uint32_t, timeline->n_lanes);
+    for (uint32_t j = report->n_devices; j-- > 0;)
+        first[timeline->lane[j]] = j;
+    for (uint32_t l = 0; !buffers && l < timeline->n_lanes; l++)
+        peak[l] = peak_of(sim, report, NULL, first[l], &instr[l]);
+    if (buffers)
+        sim_buffers_peaks(sim, buffers, first, timeline->n_lanes, peak, instr);
     values_at (const uint32_t, l, j, timeline->lane, report->n_devices) {
-        if (!known[l])
-            peak[l] = buffers ? sim_buffers_peak(sim, buffers, j, &instr[l])
-                              : peak_of(sim, report, NULL, j, &instr[l]);
-        known[l] = true;
         report->memory_bytes[j] = (uint64_t)ceil(peak[l]);
         report->memory_instr[j] = instr[l];
     }

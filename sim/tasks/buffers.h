@@ -60,7 +60,9 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device);
 /* Bytes of a buffer in one GPU of device i (replica * n_devices + position) of its group. */
 double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i);
 
-/* Peak bytes of one GPU of device `device`, whose instructions run in program order, and the
+/* Peak bytes of one GPU of each of n devices, whose instructions run in program order, and the
  * instruction there. */
+void sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
+                       const uint32_t *device, uint32_t n, double *peak, uint32_t *instr);
 double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t device,
                         uint32_t *instr);

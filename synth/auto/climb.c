@@ -13,6 +13,7 @@ static Task *neighbour_task(const PortfolioRun *run, PortfolioChoice *choice,
     Task task = {.choice = choice,
                  .attempt = attempt,
                  .upper_s = upper_s,
+                 .enough_s = upper_s,
                  .options = *run->options};
     task.options.strategy = *strategy;
     return g_memdup2(&task, sizeof task);

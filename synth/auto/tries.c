@@ -193,6 +193,7 @@ static void plan_once(const PortfolioRun *run, Task *task)
         return;
     }
     const AnswerLimits limits = {.upper_s = task->upper_s,
+                                 .enough_s = task->enough_s,
                                  .unbounded = true,
                                  .brief = run->options->target == TARGET_ANY,
                                  .beaten = &task->attempt->beaten};

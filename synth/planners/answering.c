@@ -154,6 +154,7 @@ Answer *question_answer(const Question *question, const char *cluster,
     answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
     answer->unbounded = limits && limits->unbounded;
     answer->brief = limits && limits->brief;
+    answer->enough_s = limits ? limits->enough_s : 0;
     answer->beaten = limits ? limits->beaten : NULL;
     answer->plan = blank_plan(question, cluster);
     if (!limits) /* no part of another search, which has said so */

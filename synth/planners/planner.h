@@ -162,6 +162,8 @@ Graph *question_graph(const Question *question);
 typedef struct {
     double upper_s; /* a plan that takes this long is of no use; 0: any is of use */
     bool unbounded; /* the plan needs no bound, which can take longer than the plan */
+    /* the memory of plans that take this long is not counted, and they fit; 0: it is counted */
+    double enough_s;
     bool brief;     /* a long pipeline may be as plan_make_whole() takes it */
     bool *beaten; /* NULL, or set if a bound shows that no plan is faster than upper_s */
 } AnswerLimits;
