@@ -174,7 +174,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     g_ptr_array_sort(portfolio->choices, by_time);
     if (!((PortfolioChoice *)g_ptr_array_index(portfolio->choices, 0))->report) {
         g_autofree char *words = portfolio_floor_words(&run, cluster);
-        if (run.failure->code == KILTER_ERROR_INFEASIBLE &&
+        if (g_error_matches(run.failure, KILTER_ERROR, KILTER_ERROR_INFEASIBLE) &&
             !strstr(run.failure->message, words))
             kilter_fail(error, KILTER_ERROR_INFEASIBLE, "%s; %s", run.failure->message,
                         words);
