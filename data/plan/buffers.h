@@ -2,7 +2,7 @@
  * "Memory" in sim/sim.h. Simulators count their bytes, replays (exec/replay.h) allocate them.
  *
  * Whoever has a program folds over its buffers: sim_memory (peaks as functions of the shares),
- * sim_buffers_peak (of one device), sim_quick_memory (of all devices, quickly), sim_memory_record
+ * sim_buffers_peaks (of one device), sim_quick_memory (of all devices, quickly), sim_memory_record
  * (over the time of a simulation), sim_memory_table (by category), and the rooms of replays.
  * Searches decide before there is a program, and count without buffers; each errs on a known side:
  *

@@ -114,7 +114,8 @@ static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memo
     g_autofree uint16_t *group = first_groups(&held->parts->layout, view->n_devices);
     GArray *rows = find_rows(view, group, by_group, memory_bytes);
     array_each (SimMemoryRow, row, rows) {
-        sim_buffers_peak(&held->sim, held->buffers, row->device, &row->instr);
+        double peak;
+        sim_buffers_peaks(&held->sim, held->buffers, &row->device, 1, &peak, &row->instr);
         add_buffers(&held->sim, held->buffers, row);
     }
     return rows;

@@ -61,12 +61,6 @@ static void peaks_by_group(Peaks *p)
         p->of[p->first[p->buffers->buffer[i].group + 1]++] = i;
 }
 
-static void peaks_change(Peaks *p, uint32_t instr, double bytes)
-{
-    p->change[instr] += bytes;
-    p->changes[instr / 64] |= UINT64_C(1) << instr % 64;
-}
-
 /* Adds a buffer at the device's place in its group. */
 static void peaks_add(Peaks *p, const PlanBuffer *buffer, uint32_t place)
 {
@@ -75,8 +69,12 @@ static void peaks_add(Peaks *p, const PlanBuffer *buffer, uint32_t place)
     if (!*of || !is_alike(*of, buffer))
         *bytes = sim_buffer_bytes(p->sim, buffer, place);
     *of = buffer;
-    peaks_change(p, plan_buffer_first(buffer), *bytes);
-    peaks_change(p, plan_buffer_last(p->sim->plan->program, buffer) + 1, -*bytes);
+    const uint32_t at[] = {plan_buffer_first(buffer),
+                           plan_buffer_last(p->sim->plan->program, buffer) + 1};
+    for (uint32_t k = 0; k < 2; k++) {
+        p->change[at[k]] += k ? -*bytes : *bytes;
+        p->changes[at[k] / 64] |= UINT64_C(1) << at[k] % 64;
+    }
 }
 
 /* The largest sum of the changes up to an instruction, which are 0 again then. */
@@ -124,12 +122,4 @@ void sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
         peak[k] = peaks_take(&p, &instr[k]);
     }
     free_each(p.first, p.of);
-}
-
-double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t device,
-                        uint32_t *instr)
-{
-    double peak;
-    sim_buffers_peaks(sim, buffers, &device, 1, &peak, instr);
-    return peak;
 }

@@ -64,5 +64,3 @@ double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i
  * instruction there. */
 void sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
                        const uint32_t *device, uint32_t n, double *peak, uint32_t *instr);
-double sim_buffers_peak(const SimCase *sim, const PlanBuffers *buffers, uint32_t device,
-                        uint32_t *instr);

@@ -162,7 +162,8 @@ PlanBuffers *sim_host_buffers(const SimCase *sim)
 
 double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device)
 {
+    double peak;
     uint32_t instr;
-    return sim_buffers_peak(sim, buffers, device, &instr) *
-           sim->view->device[device].gpus;
+    sim_buffers_peaks(sim, buffers, &device, 1, &peak, &instr);
+    return peak * sim->view->device[device].gpus;
 }
