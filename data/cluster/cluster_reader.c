@@ -1,8 +1,6 @@
 /* Numbers of cluster files, and a list of all that is wrong with one. */
 #include "data/cluster/cluster_reader.h"
 
-#include "data/base/names.h"
-
 bool reader_note(ClusterReader *reader, bool good, GError **failure)
 {
     if (!good)
@@ -29,9 +27,4 @@ bool reader_link(const ClusterReader *reader, const char *key, const LinkText *t
                  LinkCost *link, GError **error)
 {
     return members_read(reader->yaml, key, LINK_MEMBER, LINK_NUMBERS, text, link, error);
-}
-
-uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name)
-{
-    return NAME_PLACE(cluster->type, n, name, name);
 }

@@ -24,9 +24,6 @@ bool reader_link(const ClusterReader *reader, const char *key, const LinkText *t
 bool reader_members(ClusterReader *reader, const char *key, const Member *member,
                     uint32_t n, const void *text, void *value);
 
-/* The index of the type of that name among the first `n`; n if there is none. */
-uint32_t reader_find_type(const Cluster *cluster, uint32_t n, const char *name);
-
 /* Reads the listed device types; collects failures. */
 bool reader_types(ClusterReader *reader);
 /* Reads the machines, and adds the device types that they name but the file does not list; collects

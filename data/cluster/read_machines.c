@@ -26,7 +26,7 @@ static bool type_of_device(ClusterReader *reader, const char *key, const char *n
     *sheet = sheets_open_device(sheets, name, &failure);
     if (!*sheet)
         return yaml_fail(reader->yaml, error, key, "%s", failure->message);
-    *type = reader_find_type(cluster, cluster->n_types, (*sheet)->name);
+    *type = NAME_PLACE(cluster->type, cluster->n_types, name, (*sheet)->name);
     if (*type == cluster->n_types) {
         cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
         cluster->type[cluster->n_types++] = device_sheet_type(*sheet);
@@ -283,7 +283,7 @@ static bool read_type_of(ClusterReader *reader, const char *key, const GroupText
     if (!text->type)
         return yaml_fail(reader->yaml, error, type,
                          "missing; expected this key, or device, a name of data/devices");
-    machine->type = reader_find_type(cluster, cluster->n_types, text->type);
+    machine->type = NAME_PLACE(cluster->type, cluster->n_types, name, text->type);
     return machine->type < cluster->n_types || fail_type(reader, type, text->type, error);
 }
 

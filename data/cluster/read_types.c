@@ -1,5 +1,6 @@
 /* Reading the device types of cluster files. */
 #include "data/base/assert.h"
+#include "data/base/names.h"
 #include "data/cluster/cluster_reader.h"
 
 /* Reads numbers by format, below `name`. */
@@ -76,7 +77,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
     g_autofree char *name = yaml_key(key, "name");
     type->name = g_strdup(text->name);
     type->source = g_strdup(text->source ? text->source : "");
-    if (reader_find_type(reader->cluster, i, text->name) < i)
+    if (NAME_PLACE(reader->cluster->type, i, name, text->name) < i)
         return yaml_fail(reader->yaml, error, name, "expected a new name, got '%s' again",
                          text->name);
     type->slowdown = type->interference = 1;

@@ -35,11 +35,6 @@ char *model_parameters_text(uint32_t index)
                            precision_name(PRECISION_SINGLE));
 }
 
-static const ModelEntry *find_entry(const char *name)
-{
-    return NAME_ROW(MODEL_TABLE, MODEL_TABLE_SIZE, info.name, name);
-}
-
 static void fail_unknown(const char *name, GError **error)
 {
     g_auto(GStrv) file = model_configs();
@@ -309,7 +304,7 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     const char *colon = strchr(spec, ':');
     *name = colon ? g_strndup(spec, (gsize)(colon - spec)) : g_strdup(spec);
     *list = colon ? spec_after_colon(colon) : "";
-    const ModelEntry *entry = find_entry(*name);
+    const ModelEntry *entry = NAME_ROW(MODEL_TABLE, MODEL_TABLE_SIZE, info.name, *name);
     if (entry)
         return entry;
     *list = model_spec_list(spec);

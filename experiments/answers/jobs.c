@@ -46,11 +46,6 @@ static bool take(Places *places, uint32_t machine, const Device *device, uint32_
     return found == n;
 }
 
-static uint32_t machine_of_name(const Cluster *cluster, const char *name)
-{
-    return NAME_PLACE(cluster->machine, cluster->n_machines, name, name);
-}
-
 /* Finds a place for one machine of a plan. */
 static bool place_machine(Places *places, const Evaluation *plan, const char *name,
                           uint32_t machine, uint32_t *place, GError **error)
@@ -59,7 +54,8 @@ static bool place_machine(Places *places, const Evaluation *plan, const char *na
     const Machine *asked = &plan->view->cluster->machine[machine];
     uint32_t first = 0;
     const uint32_t n = machine_devices(plan->view, machine, &first);
-    const uint32_t named = machine_of_name(cluster, asked->name);
+    const uint32_t named =
+        NAME_PLACE(cluster->machine, cluster->n_machines, name, asked->name);
     if (n == 0 || (named < cluster->n_machines &&
                    take(places, named, &plan->view->device[first], n, place + first)))
         return true;

@@ -36,11 +36,6 @@ static const Values VALUES[] = {{"planner", "p", NULL, "planners"},
                                 {"gpu", NULL, NULL, "devices"},
                                 {"nic", NULL, NULL, "links"}};
 
-static const Values *completion_values_of(const char *option)
-{
-    return NAME_ROW(VALUES, G_N_ELEMENTS(VALUES), option, option);
-}
-
 /* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files. */
 static const char *completion_lists(const json_t *command)
 {
@@ -65,7 +60,8 @@ static char *quoted(const char *text)
 /* Adds the values of an option, and its help for inside of quotes: in zsh, some letters end it. */
 static void add_completion(json_t *option)
 {
-    const Values *values = completion_values_of(json_word(option, "name"));
+    const Values *values =
+        NAME_ROW(VALUES, G_N_ELEMENTS(VALUES), option, json_word(option, "name"));
     g_autofree char *help = quoted(json_word(option, "help"));
     g_autofree char *plain = g_strdelimit(g_strdup(help), "[]:", ' ');
     json_object_set_new(option, "quoted", json_string(help));
