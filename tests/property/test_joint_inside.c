@@ -92,6 +92,24 @@ static double check_program(JointMenu *menu, const JointProblem *p, const Graph 
     return synth_joint_walk_s(menu, p, made) / report->iteration_time_s - 1;
 }
 
+/* Sums over the layers never fall, and begin at 0: a layer takes no time and memory away. */
+static void check_sums(const JointProblem *p)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t i = 0; i < p->group[g].n_entries; i++) {
+            const JointEntry *e = &p->group[g].entry[i];
+            const double *const row[] = {e->forward_s, e->backward_s, e->weights_s,
+                                         e->held,      e->kept,       e->late};
+            for (uint32_t r = 0; e->inside && r < G_N_ELEMENTS(row); r++) {
+                assert_true(row[r][0] == 0);
+                for (uint32_t l = 0; l < p->n_layers; l++)
+                    assert_at_most(row[r][l] * (1 - 1e-12), row[r][l + 1]);
+            }
+            assert_true(!e->inside ||
+                        (e->forward_s[p->n_layers] > 0 && e->held[p->n_layers] > 0));
+        }
+}
+
 /* Random SPMD programs with random ratios, beside Megatron's, under every schedule. */
 static void test_random(void **state)
 {
@@ -110,6 +128,7 @@ static void test_random(void **state)
         synth_joint_menu_promise(menu);
         g_autoptr(JointProblem) p = synth_joint_problem(menu, 2, 1, true);
         spmd_settle_all(&finder, menu, p);
+        check_sums(p);
         for (uint32_t i = 0; i < draws; i++) {
             JointPipeline made = draw(rand, p);
             if (!made.stage)
