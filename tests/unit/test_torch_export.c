@@ -15,7 +15,7 @@ typedef enum {
 static void put(GByteArray *to, guint64 value, guint n)
 {
     for (guint i = 0; i < n; i++)
-        g_byte_array_append(to, &(guint8){(guint8)(value >> 8 * i)}, 1);
+        g_byte_array_append(to, &(guint8){i < 8 ? (guint8)(value >> 8 * i) : 0}, 1);
 }
 
 static void add_entry(GByteArray *to, guint32 signature, const char *name, Layout layout,
