@@ -59,7 +59,7 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
     if (buffers)
         sim_buffers_peaks(sim, buffers, first, timeline->n_lanes, peak, instr);
     values_at (const uint32_t, l, j, timeline->lane, report->n_devices) {
-        report->memory_bytes[j] = (uint64_t)ceil(peak[l]);
+        report->memory_bytes[j] = sim_whole_bytes(peak[l]);
         report->memory_instr[j] = instr[l];
     }
 }
@@ -76,8 +76,8 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
             report->memory_bytes[j] = report->memory_bytes[first];
             report->memory_instr[j] = report->memory_instr[first];
         } else {
-            report->memory_bytes[j] =
-                (uint64_t)ceil(peak_of(sim, report, memory, j, &report->memory_instr[j]));
+            report->memory_bytes[j] = sim_whole_bytes(
+                peak_of(sim, report, memory, j, &report->memory_instr[j]));
         }
     }
     sim_kinds_clear(&kinds);

@@ -2,6 +2,8 @@
  * to sim. */
 #pragma once
 
+#include <math.h>
+
 #include "sim/evaluate.h"
 
 /* The buffers of the case's program, of which those that the strategy offloads take no bytes of the
@@ -64,3 +66,10 @@ double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i
  * instruction there. */
 void sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
                        const uint32_t *device, uint32_t n, double *peak, uint32_t *instr);
+
+/* Whole bytes of a sum, whose last digits depend on the order of its terms. */
+static inline uint64_t sim_whole_bytes(double bytes)
+{
+    const double noise = 1e-3;
+    return (uint64_t)ceil(fmax(bytes - noise, 0));
+}

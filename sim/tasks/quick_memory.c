@@ -50,7 +50,7 @@ static uint64_t find_peak(const double *change, uint32_t n)
         live += change[i];
         peak = MAX(peak, live);
     }
-    return (uint64_t)ceil(peak);
+    return sim_whole_bytes(peak);
 }
 
 bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)

@@ -270,7 +270,8 @@ static void write_inputs(const Sandbox *box)
         "v100,all_reduce,,4,0.25,0,1024,1,1e-5,1e-5,1e-5\n");
     sandbox_write(
         box, "log.txt",
-        "# nThread 1 nGpus 2\n# Rank  0 device  0 [0x07] NVIDIA H100\n"
+        "# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 2\n# Rank  0 "
+        "device  0 [0x07] NVIDIA H100\n"
         "# Rank  1 device  1 [0x0a] NVIDIA H100\n"
         "#       size         count      type   redop    root     time   algbw   busbw\n"
         "        1024           256     float    none      -1    20.00    0.05    "

@@ -74,7 +74,7 @@ static const char *const LINES[] = {
     "*validate x.db",
     "import m.csv -o copy.csv",
     "import run.0.et",
-    "+import samples/kineto/simple_add.json.gz -o kineto.csv",
+    "+import samples/kineto/h100_vit-nsfw.json.gz -o kineto.csv",
     "+import samples/nccl_tests/h200c_N10_G2.log -o nccl.csv",
     "calibrate m.csv -o cal.yaml",
     "fit trials.csv --cluster dgx-a100 --suggest 1 -o fit.yaml",
