@@ -41,7 +41,7 @@ struct Gpu {
 
 enum Mode { LATE, EARLY, MIXED, RANDOM, MODES };
 
-static struct {
+struct Devices {
     std::vector<Gpu *> device;
     std::vector<DeviceStream *> stream;
     std::map<uintptr_t, Block> block;
@@ -55,7 +55,9 @@ static struct {
     DeviceCounts counts;
     uint64_t failing; /* the number of the allocation that fails */
     cudaError_t last;
-} g;
+};
+/* Lives as long as the process, so that no pool is lost before its end. */
+static Devices &g = *new Devices();
 
 thread_local dim3 gridDim, blockDim, blockIdx, threadIdx;
 
