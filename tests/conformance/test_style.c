@@ -9,13 +9,13 @@
 enum {
     COMMENT_COLUMN = 100,
     /* Functions that share their name with another one of their module. */
-    MOST_SHARED = 745,
+    MOST_SHARED = 731,
     /* Declarations whose type stands alone on its line. */
-    MOST_TORN = 28,
+    MOST_TORN = 27,
     /* Lines of comments that end beyond COMMENT_COLUMN. */
-    MOST_WIDE = 325,
+    MOST_WIDE = 324,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 50,
+    MOST_UNFORMATTED = 42,
 };
 
 static const char *const C_FILES[] = {".c", NULL};
