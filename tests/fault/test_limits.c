@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "data/data.h"
+#include "tests/support/costs_text.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 
@@ -189,13 +190,7 @@ static void write_large(const Sandbox *box, uint32_t gpus)
         "source: s}\n"
         "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
         "source: s}\n"
-        "collectives:\n"
-        "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
-        "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n  source: s\n",
+        COSTS_TEXT,
         gpus);
     sandbox_write(box, "two.yaml", text);
 }
@@ -295,14 +290,7 @@ static void write_types(const Sandbox *box, uint32_t n)
                                "  - {name: m%u, type: t%u, gpus: 1, inner: {latency: 4 "
                                "us, bandwidth: 9 GB/s}, source: s}\n",
                                i, i);
-    g_string_append(text, "collectives:\n"
-                          "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
-                          "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
-                          "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
-                          "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-                          "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-                          "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
-                          "  source: s\n");
+    g_string_append(text, COSTS_TEXT);
     sandbox_write(box, "types.yaml", text->str);
     g_string_free(text, TRUE);
 }

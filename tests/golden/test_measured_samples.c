@@ -1,6 +1,7 @@
 /* Logs of nccl-tests by others: kilter import reads all of them with the facts of the samples'
  * expected.csv, and kilter calibrate fits costs to them. */
 #include "data/data.h"
+#include "tests/support/costs_text.h"
 #include "tests/support/damage.h"
 #include "tests/support/expected.h"
 #include "tests/support/program_json.h"
@@ -270,14 +271,7 @@ static const char CLUSTER[] =
     "  - {name: a, count: 2, type: gpu, gpus: 4, inner: {latency: 4 us, bandwidth: 9 "
     "GB/s}, "
     "source: s}\n"
-    "collectives:\n"
-    "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
-    "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
-    "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
-    "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-    "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-    "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
-    "  source: s\n";
+    COSTS_TEXT;
 
 /* The fit of that kind in a place. */
 static const json_t *fit_of(const json_t *root, const char *kind)

@@ -1,6 +1,7 @@
 /* Networks: builders, the section of a cluster file, routes compared with an independent search,
  * and impossible networks. */
 #include "data/data.h"
+#include "tests/support/costs_text.h"
 #include "tests/test.h"
 
 static Topology *make(const char *cluster_name, Granularity granularity)
@@ -177,14 +178,7 @@ static char *file_text(const char *topology)
         "source: s}\n"
         "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
         "source: s}\n"
-        "collectives:\n"
-        "  all_reduce: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  all_gather: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  grouped_all_gather: {latency: 8 us, bandwidth: 2 GB/s}\n"
-        "  reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  grouped_reduce_scatter: {latency: 8 us, bandwidth: 1 GB/s}\n"
-        "  all_to_all: {latency: 8 us, bandwidth: 0.5 GB/s}\n"
-        "  source: s\n",
+        COSTS_TEXT,
         topology, NULL);
 }
 
