@@ -38,12 +38,6 @@ static uint32_t vocabulary_of(const Graph *graph, OpId id)
     g_assert_not_reached();
 }
 
-/* Whether an update works on a master copy of the parameter, its last input. */
-static bool is_master(OpKind kind)
-{
-    return g_str_has_suffix(op_kind_name(kind), "_master");
-}
-
 ExecReading *exec_readings_new(const Graph *graph)
 {
     ExecReading *readings = g_new0(ExecReading, graph_n_tensors(graph));
@@ -56,7 +50,8 @@ ExecReading *exec_readings_new(const Graph *graph)
                 (g_str_has_prefix(op_kind_name(op->kind), "adam") && i == 3) ||
                 (g_str_has_prefix(op_kind_name(op->kind), "adafactor") && i >= 2) ||
                 (op->kind == OP_LOG_SUM_EXP && i == 0);
-            reading->master |= i + 1 == op->n_in && is_master(op->kind);
+            reading->master |=
+                i + 1 == op->n_in && g_str_has_suffix(op_kind_name(op->kind), "_master");
         }
     }
     return readings;

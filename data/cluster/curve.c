@@ -15,17 +15,12 @@ static const double FASTEST = 1e18; /* data/cluster/members.h: LARGEST */
 
 /* --- what depends on the number of ranks --- */
 
-static double log2_rounds(uint32_t n)
-{
-    return 2 * ceil(log2(MAX(n, 2)));
-}
-
 double curve_steps(Collective kind, CurvePlace place)
 {
     const uint32_t members = place.hosts > 1 ? place.hosts : place.ranks;
     if (kind != COLLECTIVE_ALL_REDUCE)
         return members - 1.0;
-    return place.hosts > 1 ? log2_rounds(members) : 2 * (members - 1.0);
+    return place.hosts > 1 ? 2 * ceil(log2(MAX(members, 2))) : 2 * (members - 1.0);
 }
 
 double curve_wire(Collective kind, CurvePlace place, double sums, double own)

@@ -206,6 +206,8 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
     const StrategyLayout *first = &pipelines->pipeline[0];
     const bool split = schedule_splits(first->schedule) || first->n_stages > first->pp;
     const bool alone = first->dp > (s->zero ? first->zero_ranks : 1);
+    /* gradients, or parameters, that are not divided lie on the host, too */
+    const bool hosts = first->zero > 1 && strategy_offloads(s, OFFLOAD_OPTIMIZER);
     const OptionRule rule[] = {
         {s->sequence_parallel && first->tp == 1, "sequence_parallel", "tp above 1", NULL},
         {s->etp > 0 && first->tp == 1, "etp", "tp above 1", NULL},
@@ -213,7 +215,8 @@ bool strategy_check_effects(const Strategy *s, const StrategyPipelines *pipeline
          s->expert_tokens ? "expert_tokens" : "imbalance", "ep above 1",
          "as devices with all experts have the same tokens"},
         {s->cp_comm && first->cp == 1, "cp_comm", "cp above 1", NULL},
-        {first->zero > 0 && !replicas, "zero", "dp or cp above 1", NULL},
+        {first->zero > 0 && !replicas && !hosts, "zero",
+         "dp or cp above 1, or zero from 2 on with offload=optimizer", NULL},
         {s->zero_ranks > 0 && s->zero == 0, "zero_ranks", "zero above 0", NULL},
         {s->sync_every > 1 && (first->cp > 1 || first->ep > 1 || !alone), "sync_every",
          "cp=1, ep=1 and more replicas than divide states", NULL},

@@ -8,11 +8,6 @@ static bool is_gather(Collective kind)
     return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_GROUPED_ALL_GATHER;
 }
 
-static bool is_scatter(Collective kind)
-{
-    return kind == COLLECTIVE_REDUCE_SCATTER || kind == COLLECTIVE_GROUPED_REDUCE_SCATTER;
-}
-
 static bool is_padded(Collective kind)
 {
     return kind == COLLECTIVE_ALL_GATHER || kind == COLLECTIVE_REDUCE_SCATTER;
@@ -95,7 +90,9 @@ CudaBlocks cuda_blocks_received(const ExecExchange *exchange, uint32_t n_ranks,
 {
     return blocks_between(exchange, n_ranks,
                           &exchange->to[exec_exchange_rank(exchange, mine)],
-                          exchange->from, is_scatter(exchange->kind));
+                          exchange->from,
+                          exchange->kind == COLLECTIVE_REDUCE_SCATTER ||
+                              exchange->kind == COLLECTIVE_GROUPED_REDUCE_SCATTER);
 }
 
 void cuda_blocks_clear(CudaBlocks *blocks)

@@ -14,11 +14,6 @@
  * equal scores, which sums taken in another order return a few roundings apart. */
 #define EQUAL_SCORES 1e-9
 
-static bool is_more(double score, double than)
-{
-    return score > than + EQUAL_SCORES * fabs(than);
-}
-
 /* In: q[b,Q,H,D], k[b,K,D], w[b,Q,H]. Out: chosen[b,Q,T], by falling scores, the first key first
  * where they are equal. */
 void kernel_top_keys(const KernelCall *call)
@@ -42,7 +37,8 @@ void kernel_top_keys(const KernelCall *call)
                 uint64_t best = seen;
                 for (uint64_t j = 0; j < seen; j++)
                     if (!isnan(score[j]) &&
-                        (best == seen || is_more(score[j], score[best])))
+                        (best == seen ||
+                         score[j] > score[best] + EQUAL_SCORES * fabs(score[best])))
                         best = j;
                 call->out[0].data[row * top + t] = best < seen ? (double)best : -1;
                 if (best < seen)

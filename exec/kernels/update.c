@@ -143,18 +143,13 @@ UPDATE(sgd, 2, sgd(call, p))
 
 /* --- lion --- */
 
-static double sign_of(double x)
-{
-    return x > 0 ? 1 : x < 0 ? -1 : 0;
-}
-
 static void lion(const KernelCall *call, const double *p)
 {
     const double *g = call->in[1].data, *m = call->in[2].data;
     const uint64_t n = exec_tensor_elements(&call->in[0]);
     for (uint64_t i = 0; i < n; i++) {
-        call->out[0].data[i] =
-            p[i] - LEARNING_RATE * sign_of(LION_BETA1 * m[i] + (1 - LION_BETA1) * g[i]);
+        const double step = LION_BETA1 * m[i] + (1 - LION_BETA1) * g[i];
+        call->out[0].data[i] = p[i] - LEARNING_RATE * ((step > 0) - (step < 0));
         call->out[1].data[i] = LION_BETA2 * m[i] + (1 - LION_BETA2) * g[i];
     }
 }

@@ -90,12 +90,6 @@ static bool verify_theory(const char *model, const Own *own,
 
 /* --- a plan --- */
 
-/* "reference", "cuda", or "cuda, virtual ranks". */
-static const char *backend_name(const Own *own)
-{
-    return own->virtual_ranks ? "cuda, virtual ranks" : own->backend;
-}
-
 static json_t *verdict_json(const Own *own, const char *small, int shapes,
                             const ExecVerdict *verdict, uint64_t seed)
 {
@@ -106,8 +100,9 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
         "model", plan->model, "shrunk_model", small, "shapes", shapes, "instructions",
         (int)plan->program->n, "ops", (int)graph_n_ops(own->source.graph), "cluster",
         plan->cluster, "planner", plan->planner, "granularity",
-        granularity_name(plan->granularity), "backend", backend_name(own), "dtype",
-        own->numbers, "devices", (int)plan->n_devices, "tensors", (int)verdict->n_tensors,
+        granularity_name(plan->granularity), "backend",
+        own->virtual_ranks ? "cuda, virtual ranks" : own->backend, "dtype", own->numbers,
+        "devices", (int)plan->n_devices, "tensors", (int)verdict->n_tensors,
         "zero_tensors", (int)verdict->n_zero, "error", MIN(verdict->error, G_MAXDOUBLE),
         "tolerance", own->tolerance, "where", verdict->where, "rank", (int)verdict->rank,
         "right", verdict->right, "wrong_tensor", verdict->wrong_tensor,
@@ -193,12 +188,6 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* Whether the only argument names a model, not a plan's file, and so asks for its theory. */
-static bool asks_for_theory(int argc, char **argv)
-{
-    return argc == 2 && model_is_one(argv[1]);
-}
-
 bool cmd_verify(int argc, char **argv, GError **error)
 {
     g_auto(Own) own = {.shapes = G_MININT};
@@ -218,7 +207,7 @@ bool cmd_verify(int argc, char **argv, GError **error)
         return refuse(error, "--half: only --backend cuda stores numbers of two bytes");
     if (own.theory && argc != 2)
         return refuse(error, "--theory: expected MODEL alone; see kilter verify --help");
-    return own.theory || asks_for_theory(argc, argv)
+    return own.theory || (argc == 2 && model_is_one(argv[1]))
                ? verify_theory(argv[1], &own, &options, error)
                : verify_plan(&own, argc, argv, &options, error);
 }

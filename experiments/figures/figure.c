@@ -117,12 +117,6 @@ typedef struct {
     uint32_t rows;
 } Table;
 
-/* Columns that are drawn: all but FIGURE_ROWS, which is the last one. */
-static uint32_t n_drawn(uint32_t n_columns, char **column)
-{
-    return n_columns - (strcmp(column[n_columns - 1], FIGURE_ROWS) == 0);
-}
-
 static void add_cells(GString *text, uint32_t n, char **cell)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -133,7 +127,8 @@ static void add_cells(GString *text, uint32_t n, char **cell)
 static void add_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     Table *table = data;
-    const uint32_t n = n_drawn(n_columns, column);
+    const uint32_t n = /* drawn: all but FIGURE_ROWS, which is the last one */
+        n_columns - (strcmp(column[n_columns - 1], FIGURE_ROWS) == 0);
     if (table->rows++ == 0) {
         g_string_append(table->text, "# ");
         add_cells(table->text, n, column);

@@ -462,11 +462,6 @@ static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
 
 /* --- pivot table --- */
 
-static int heat_of(double regret)
-{
-    return regret < 2 ? 0 : regret < 6 ? 1 : regret < 12 ? 2 : regret < 30 ? 3 : 4;
-}
-
 static json_t *place_json(const Sweep *s, uint32_t row)
 {
     if (row == s->n)
@@ -474,8 +469,9 @@ static json_t *place_json(const Sweep *s, uint32_t row)
     if (isnan(s->time_s[row]))
         return json_pack("{s:s}", "without", status_of(s, row));
     g_autofree char *time = units_format(s->time_s[row], QUANTITY_TIME);
-    json_t *place =
-        json_pack("{s:s, s:i}", "time", time, "heat", heat_of(s->regret[row]));
+    const double regret = s->regret[row];
+    const int heat = (regret >= 2) + (regret >= 6) + (regret >= 12) + (regret >= 30);
+    json_t *place = json_pack("{s:s, s:i}", "time", time, "heat", heat);
     if (s->regret[row] <= 1 + 1e-9)
         json_object_set_new(place, "best", json_true());
     else

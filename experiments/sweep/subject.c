@@ -36,12 +36,6 @@ FREE_DEFINE(subject_free, Subject, subject, store_part_unref(subject->part),
             graph_free(subject->graph), g_mutex_clear(&subject->mutex),
             free_each(subject->model, subject->message));
 
-/* Fails with KILTER_ERROR_INPUT if the model is not possible, and says why. */
-static bool check(const Subject *subject, GError **error)
-{
-    return !subject->message || refuse(error, "%s", subject->message);
-}
-
 const char *subject_model(const Subject *subject)
 {
     return subject->model;
@@ -64,7 +58,7 @@ Graph *subject_take(Subject *subject, GError **error)
 {
     Graph *taken = NULL;
     g_mutex_lock(&subject->mutex);
-    if (!subject->graph && check(subject, error))
+    if (!subject->graph && (!subject->message || refuse(error, "%s", subject->message)))
         subject->graph = model_build(subject->model, subject->gpus, NULL, error);
     if (subject->graph)
         taken = graph_ref(subject->graph);

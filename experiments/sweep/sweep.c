@@ -119,12 +119,6 @@ static bool queue_is_done(const Queue *queue)
     return queue->fresh.length + queue->taken.length + queue->suspect.length == 0;
 }
 
-/* Whether all that is left is worked on by other processes. */
-static bool queue_waits(const Queue *queue)
-{
-    return queue->fresh.length == 0 && queue->taken.length > 0;
-}
-
 typedef struct {
     const SweepOptions *options;
     SweepProgress *progress;
@@ -210,11 +204,6 @@ static uint32_t shard_of(const char *hash, uint32_t shards)
     return (uint32_t)(g_ascii_strtoull(digits, NULL, 16) % shards);
 }
 
-static bool is_mine(const SweepOptions *options, const char *hash)
-{
-    return options->shards == 0 || shard_of(hash, options->shards) == options->shard;
-}
-
 /* Configurations that the store (NULL: an empty one) lacks, in grid order; of those that ask the
  * same, the first. */
 static GPtrArray *missing(const Experiment *experiment, Store *store,
@@ -228,7 +217,8 @@ static GPtrArray *missing(const Experiment *experiment, Store *store,
     g_autofree bool *has = g_new0(bool, all);
     uint32_t n = 0, n_missing = 0;
     for (uint32_t i = 0; i < all; i++)
-        if (is_mine(options, asked[i].hash)) {
+        if (options->shards == 0 ||
+            shard_of(asked[i].hash, options->shards) == options->shard) {
             index[n] = i;
             asked[n++] = asked[i];
         }
@@ -311,7 +301,8 @@ static void drive(Sweep *sweep)
     while (workers_in_flight(sweep->workers) > 0 ||
            (!sweep->stopped && !queue_is_done(sweep->queue))) {
         const bool waits =
-            workers_in_flight(sweep->workers) > 0 || queue_waits(sweep->queue);
+            workers_in_flight(sweep->workers) > 0 ||
+            (sweep->queue->fresh.length == 0 && sweep->queue->taken.length > 0);
         exchange(sweep, waits ? workers_wait(sweep->workers, poll_us) : NULL, started);
         for (guint i = 0; i < started->len; i++)
             workers_start(sweep->workers, started->pdata[i]);

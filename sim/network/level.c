@@ -88,11 +88,6 @@ static void set_key(SimShare *share, uint32_t link)
                       (KeyedItem){level_of(share, link), link});
 }
 
-static double key_of(const SimShare *share, uint32_t link)
-{
-    return share->levels.at[share->level_place[link]].key;
-}
-
 /* Makes the link wait. Its flows become free, which lowers the keys of links that counted them as
  * capped. */
 static void start_waiting(SimShare *share, uint32_t link)
@@ -110,7 +105,8 @@ static void start_waiting(SimShare *share, uint32_t link)
     const Terms *column = &share->coupling.column[link];
     for (uint32_t i = 0; l->n_bound > 0 && i < column->n; i++) {
         const uint32_t k = column->term[i].other;
-        if (k != link && share->link[k].waiting && cap < key_of(share, k))
+        if (k != link && share->link[k].waiting &&
+            cap < share->levels.at[share->level_place[k]].key)
             set_key(share, k);
     }
 }

@@ -25,7 +25,7 @@ typedef struct {
 bool sim_gathers(const Instr *instr, const Graph *graph);
 /* layer: [tensor]. */
 SimRuns sim_runs(const Program *program, const Graph *graph, const uint32_t *layer);
-void sim_runs_clear(SimRuns *runs);
+AUTOCLEAR(sim_runs_clear, SimRuns)
 
 /* Moves to hosts what the strategy offloads, but activations. */
 void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
@@ -41,7 +41,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph);
 
 /* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
- * host, whose memory passes by the states, and the new parameter comes back. */
+ * host, from level 2 on with each microbatch, whose memory passes by the states, and the new
+ * parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                      uint32_t i);
 /* Seconds of bytes between a device and its host. */

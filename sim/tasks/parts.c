@@ -228,11 +228,6 @@ double sim_part_of(const SimParts *parts, uint32_t group, TensorId tensor, Form 
 
 /* --- parts of ops --- */
 
-static uint32_t segment_of(const SimParts *parts, OpId op)
-{
-    return parts->layout.plan->segment ? parts->layout.plan->segment[op] : 0;
-}
-
 static bool has_parts(const SimParts *parts, OpId op)
 {
     return parts->layout.batch && parts->layout.batch->loop[op] >= 0;
@@ -241,7 +236,9 @@ static bool has_parts(const SimParts *parts, OpId op)
 static Split split_key(const SimParts *parts, const Instr *instr, SplitKind kind,
                        uint32_t units)
 {
-    return (Split){.segment = segment_of(parts, instr->op),
+    return (Split){.segment = parts->layout.plan->segment
+                                  ? parts->layout.plan->segment[instr->op]
+                                  : 0,
                    .units = units,
                    .group = instr->group,
                    .kind = kind};

@@ -98,6 +98,7 @@ typedef struct {
     double *memory;    /* [device]: bytes */
     /* [device]: bytes/s to its host, and its part of those of the host's memory; 0: not known */
     double *host_link, *host_memory;
+    double host_bytes; /* of all machines */
     /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
     double *bandwidth;
     SimAlone *alone;    /* the cluster's links */
@@ -145,7 +146,7 @@ typedef struct {
     double bubble_s; /* (gas - 1) max t */
     double stages_s, transfers_s, sync_s;
     double total_s;
-    bool fits; /* every stage fits the memory of its devices */
+    bool fits; /* every stage fits the memory of its devices, and all that of hosts */
 } AmpCost;
 
 typedef struct {
@@ -159,7 +160,7 @@ typedef struct {
     const char *recompute;
     /* states that replicas divide, as in a strategy, and among how many of them; 0: all */
     uint32_t zero, zero_ranks;
-    bool offload;   /* optimizer states lie on hosts, as in a strategy */
+    Strategy hosts; /* of which `offload` says what lies on hosts */
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
     uint32_t

@@ -121,6 +121,7 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
             amp->memory[d] = (double)view->device[d].memory_bytes;
             amp->host_link[d] = machine->host_link;
             amp->host_memory[d] = machine->host_bandwidth / machine->gpus;
+            amp->host_bytes += (double)machine->host_memory_bytes / machine->gpus;
         }
     find_fastest(amp, view);
     amp->alone = sim_alone_new(view, error);

@@ -24,63 +24,104 @@ static double ranks_of(const AmpCosting *c, uint32_t level)
     return o->zero < level ? 1 : MIN(o->zero_ranks ? o->zero_ranks : c->s->dp, c->s->dp);
 }
 
+/* Bytes of a layer's parameters at rest on a device, if they lie on one. */
+static double amp_weights_bytes(const AmpCosting *c, uint32_t l)
+{
+    enum { PARAMETERS = 3 };
+    return (amp_of_layer(c, c->model->held, l) - amp_of_layer(c, c->model->states, l) -
+            amp_of_layer(c, c->model->gradient, l)) /
+           ranks_of(c, PARAMETERS);
+}
+
 /* Bytes of a layer at rest: replicas divide the states first, then gradients, then parameters.
  * Offloaded states lie on the host, and gradients that are divided do, too. */
 static double amp_held_bytes(const AmpCosting *c, uint32_t l)
 {
-    enum { STATES = 1, GRADIENTS, PARAMETERS };
+    enum { STATES = 1, GRADIENTS };
     const AmpOptions *o = c->options;
-    const double states = amp_of_layer(c, c->model->states, l),
-                 gradient = amp_of_layer(c, c->model->gradient, l),
-                 rest = amp_of_layer(c, c->model->held, l) - states - gradient;
-    return (o->offload ? 0 : states / ranks_of(c, STATES)) +
-           (o->offload && o->zero >= GRADIENTS ? 0 : gradient / ranks_of(c, GRADIENTS)) +
-           rest / ranks_of(c, PARAMETERS);
+    const bool states = strategy_offloads(&o->hosts, OFFLOAD_OPTIMIZER);
+    return (states ? 0 : amp_of_layer(c, c->model->states, l) / ranks_of(c, STATES)) +
+           (states && o->zero >= GRADIENTS
+                ? 0
+                : amp_of_layer(c, c->model->gradient, l) / ranks_of(c, GRADIENTS)) +
+           (strategy_offloads(&o->hosts, OFFLOAD_PARAMETERS) ? 0
+                                                             : amp_weights_bytes(c, l));
+}
+
+/* Bytes that a layer keeps for the backward of a microbatch. */
+static double amp_kept_bytes(const AmpCosting *c, const AmpRows *rows, size_t at)
+{
+    const uint32_t l = (uint32_t)(at % c->model->n_layers);
+    const AmpAgain *mode = rows->mode_at[at] ? rows->mode[rows->mode_at[at] - 1] : NULL;
+    return c->s->mbs * (amp_of_layer(c, c->model->activation, l) -
+                        (mode ? amp_of_layer(c, mode->less, l) : 0));
 }
 
 /* Updates on hosts: each device sends gradients and gets parameters back, and the host's memory,
- * which its devices share, passes by gradients once and by states twice (sim/tasks/offload.c). */
+ * which its devices share, passes by gradients once and by states twice (sim/tasks/offload.c).
+ * Gradients of level 2 go there with each microbatch; with each, parameters come for both passes,
+ * and activations go and come. */
 static void fill_offload(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
-    const double ranks = ranks_of(c, 1);
+    enum { GRADIENTS = 2, PARAMETERS };
+    const Strategy *hosts = &c->options->hosts;
+    const bool adds = c->options->zero >= GRADIENTS;
+    const double ranks = ranks_of(c, 1), n = c->s->dp * c->s->tmp;
     double link = INFINITY, memory = INFINITY;
-    for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const uint32_t device = amp_group_at(c, stage, 0)[i];
         memory = fmin(memory, c->cluster->host_memory[device]);
         link = fmin(link, fmin(memory, c->cluster->host_link[device]));
     }
     for (uint32_t l = 0; l < c->model->n_layers; l++) {
-        const double states = amp_of_layer(c, c->model->states, l),
-                     gradient = amp_of_layer(c, c->model->gradient, l),
-                     all = amp_of_layer(c, c->model->held, l);
-        rows->offload_s[(size_t)stage * c->model->n_layers + l] =
-            ((all - states) / link + (gradient + 2 * states) / memory) / ranks;
+        const size_t at = (size_t)stage * c->model->n_layers + l;
+        const double states = amp_of_layer(c, c->model->states, l) / ranks,
+                     gradient = amp_of_layer(c, c->model->gradient, l) / ranks,
+                     sent = (adds ? c->gas : 1) * gradient,
+                     weights = amp_weights_bytes(c, l),
+                     back = weights * ranks_of(c, PARAMETERS) / ranks,
+                     kept = amp_kept_bytes(c, rows, at);
+        double *s = &rows->offload_s[at], *there = &rows->host[at];
+        if (strategy_offloads(hosts, OFFLOAD_OPTIMIZER)) {
+            *s += (back + sent) / link + (sent + 2 * states) / memory;
+            *there += n * (states + (adds ? gradient : 0));
+        }
+        if (strategy_offloads(hosts, OFFLOAD_PARAMETERS)) {
+            *s += 2.0 * c->gas * weights / link;
+            *there += n * weights;
+        }
+        if (strategy_offloads(hosts, OFFLOAD_ACTIVATIONS)) {
+            *s += 2.0 * c->gas * kept / link;
+            *there += n * kept_microbatches(c, stage % c->s->pp) * kept;
+        }
     }
 }
 
 /* A layer that is computed again has all of its activations for one microbatch; by then those of
- * the model's last layer are gone. */
+ * the model's last layer are gone. What comes from hosts is there for a layer and the next. */
 static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
+    const Strategy *hosts = &c->options->hosts;
+    const bool weights = strategy_offloads(hosts, OFFLOAD_PARAMETERS),
+               stash = strategy_offloads(hosts, OFFLOAD_ACTIVATIONS);
     const uint32_t kept = kept_microbatches(c, stage % c->s->pp);
-    double again = 0, last = 0;
+    double again = 0, last = 0, fetched = 0;
     rows->capacity[stage] = INFINITY;
     for (uint32_t i = 0; i < c->s->dp * c->s->tmp; i++)
         rows->capacity[stage] =
             fmin(rows->capacity[stage], c->cluster->memory[amp_group_at(c, stage, 0)[i]]);
     for (uint32_t l = 0; l < model->n_layers; l++) {
         const size_t at = (size_t)stage * model->n_layers + l;
-        const AmpAgain *mode =
-            rows->mode_at[at] ? rows->mode[rows->mode_at[at] - 1] : NULL;
-        const double less = mode ? amp_of_layer(c, mode->less, l) : 0;
-        again = fmax(again, less);
-        last = amp_of_layer(c, model->activation, l) - less;
-        rows->memory[at] = amp_held_bytes(c, l) + (double)kept * c->s->mbs * last;
+        last = amp_kept_bytes(c, rows, at);
+        again = fmax(again, c->s->mbs * amp_of_layer(c, model->activation, l) - last);
+        fetched = fmax(
+            fetched, 2 * ((weights ? amp_weights_bytes(c, l) : 0) + (stash ? last : 0)));
+        rows->memory[at] = amp_held_bytes(c, l) + (stash ? 0 : kept * last);
     }
     if (stage + 1 == c->s->pp * c->s->chunks)
         again = fmax(0, again - last);
-    rows->capacity[stage] = fmax(0, rows->capacity[stage] - c->s->mbs * again);
+    rows->capacity[stage] = fmax(0, rows->capacity[stage] - again - fetched);
 }
 
 /* The number of a mode, from 1; 0: none. */
@@ -153,8 +194,11 @@ static AmpRows *rows_new(const AmpCosting *c)
         return rows;
     rows->delay = g_new0(const AmpDelay *, s->pp * s->dp);
     rows->last = g_new0(const AmpDelay *, s->pp * s->dp);
-    if (c->options->offload)
+    if (c->options->hosts.offload) {
         rows->offload_s = g_new0(double, n);
+        rows->host = g_new0(double, n);
+        rows->host_bytes = c->cluster->host_bytes;
+    }
     rows->again = g_new0(const AmpDelay *, (size_t)rows->n_modes * s->pp * s->dp);
     rows->meet = g_new0(bool, s->pp * s->pp);
     rows->launch_s = g_new0(double, s->pp * s->dp);
@@ -195,12 +239,12 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
 FREE_DEFINE(amp_rows_free, AmpRows, rows,
             free_each(rows->time, rows->transfer, rows->sync, rows->memory,
                       rows->capacity, rows->send_s, rows->return_s, rows->launch_s,
-                      rows->offload_s, rows->mode, rows->mode_at, rows->again,
+                      rows->offload_s, rows->host, rows->mode, rows->mode_at, rows->again,
                       rows->delay, rows->last, rows->meet));
 
 /* Sums over all stages of one device group. */
 typedef struct {
-    double time, sync, memory;
+    double time, sync, memory, host;
 } GroupSum;
 
 static GroupSum group_sum(const AmpRows *rows, const uint32_t *first, uint32_t p)
@@ -215,6 +259,7 @@ static GroupSum group_sum(const AmpRows *rows, const uint32_t *first, uint32_t p
             sum.time += rows->time[at];
             sum.sync += rows->sync[at];
             sum.memory += rows->memory[at];
+            sum.host += rows->host ? rows->host[at] : 0;
         }
     return sum;
 }
@@ -224,14 +269,16 @@ AmpCost amp_rows_cost(const AmpRows *rows, const uint32_t *first)
     const AmpAssignment *p = &rows->problem;
     const uint32_t groups = p->n_stages / rows->chunks;
     AmpCost cost = {.fits = true};
-    double slowest = 0, all = 0;
+    double slowest = 0, all = 0, there = 0;
     for (uint32_t g = 0; g < groups; g++) {
         const GroupSum sum = group_sum(rows, first, g);
         slowest = fmax(slowest, sum.time);
         all += sum.time;
         cost.sync_s = fmax(cost.sync_s, sum.sync);
         cost.fits &= sum.memory <= rows->capacity[g];
+        there += sum.host;
     }
+    cost.fits &= there <= rows->host_bytes;
     double most = slowest;
     for (uint32_t stage = 0; stage + 1 < p->n_stages; stage++) {
         const double transfer =

@@ -22,8 +22,9 @@ typedef struct {
     /* [(mode * groups + group) * dp + replica]: [part * n_layers + layer], by AmpWhen */
     const AmpDelay **again;
     double *launch_s; /* launch time of a transfer */
-    double
-        *offload_s; /* [stage * n_layers + layer]: updates on hosts; NULL: on devices */
+    /* [stage * n_layers + layer]: seconds of updates on hosts and of copies, and bytes of all its
+     * devices there; NULL: on devices. And the bytes that hosts have */
+    double *offload_s, *host, host_bytes;
     /* [(stage * dp + replica) * n_layers + layer]: seconds of the layer's message to the next
      * stage, and of the message that comes back */
     double *send_s, *return_s;

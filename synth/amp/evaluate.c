@@ -10,7 +10,7 @@ bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *
     if (!synth_amp_assign(&rows->problem, strategy->first, &total))
         return false;
     *cost = amp_rows_cost(rows, strategy->first);
-    return true;
+    return cost->fits || !rows->host;
 }
 
 AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *c)

@@ -35,7 +35,7 @@ static AmpOptions search_options(const PlannerOptions *options)
                         .recompute = asked->recompute,
                         .zero = asked->zero,
                         .zero_ranks = asked->zero_ranks,
-                        .offload = strategy_offloads(asked, OFFLOAD_OPTIMIZER),
+                        .hosts = {.offload = asked->offload},
                         .seed = options->seed,
                         .draws = amp->rank,
                         .steps = amp->steps,

@@ -79,7 +79,7 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         return false;
     if (next->tp == 1)
         next->sequence_parallel = NULL;
-    if (next->dp * next->cp == 1)
+    if (next->dp * next->cp == 1 && !(next->offload && next->zero > 1))
         next->zero = 0;
     return next->ep <= next->dp * next->cp * next->tp;
 }

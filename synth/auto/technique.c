@@ -35,21 +35,19 @@ static const struct {
     {STRATEGIES, NO_NEED, TECHNIQUE_REFUSED, "zero=2"},
     {STRATEGIES, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
     {STRATEGIES, NO_NEED, TECHNIQUE_MISFIT, "zero=3 recompute=full"},
-    {STRATEGIES, HOSTS, TECHNIQUE_NEAR, "zero=2 offload=optimizer"},
+    {STRATEGIES, HOSTS, TECHNIQUE_NEAR, "zero=1 offload=optimizer"},
+    {STRATEGIES, HOSTS, TECHNIQUE_MISFIT, "zero=2 offload=optimizer"},
     {STRATEGIES, HOSTS, TECHNIQUE_MISFIT, "zero=2 recompute=full offload=optimizer"},
+    {STRATEGIES, HOSTS, TECHNIQUE_MISFIT,
+     "zero=3 recompute=full offload=optimizer+parameters"},
+    {STRATEGIES, HOSTS, TECHNIQUE_MISFIT,
+     "zero=3 recompute=full offload=optimizer+parameters+activations"},
     {PLANNER_CERTIFIES, 0, NO_NEED, TECHNIQUE_NEAR, "bucket=25MiB"},
     {PLANNER_CERTIFIES, PLANNER_TURNS, NO_NEED, TECHNIQUE_MISFIT, "recompute=auto"},
     {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},
     {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT,
      "zero=3 recompute=auto"},
 };
-
-/* Whether the user has set a key of the table. */
-static bool technique_is_asked(const PlannerOptions *options, const char *key)
-{
-    return !planner_options_is_default(options, key) ||
-           (strcmp(key, "schedule") == 0 && options->strategy.virtual_stages > 0);
-}
 
 /* The words of a set, each split into key and value; free with g_strfreev. */
 static char **technique_pairs(const char *set)
@@ -88,6 +86,22 @@ bool technique_has_hosts(const Cluster *cluster)
     return all;
 }
 
+/* Whether the set says more than the user does, and nothing else of the keys that the user sets. */
+static bool technique_adds(char **pair, const PlannerOptions *options)
+{
+    bool adds = false;
+    for (uint32_t i = 0; pair[i]; i++) {
+        const Option *option = options_find(&strategy_table, pair[i]);
+        g_autofree char *asked = option ? option_get(option, &options->strategy) : NULL;
+        const bool open = planner_options_is_default(options, pair[i]);
+        if ((!open && g_strcmp0(asked, technique_value(pair[i])) != 0) ||
+            (strcmp(pair[i], "schedule") == 0 && options->strategy.virtual_stages > 0))
+            return false;
+        adds |= open;
+    }
+    return adds;
+}
+
 /* No framework gets a plan with states on hosts. */
 static bool technique_is_open(uint32_t row, TechniqueNeeds has,
                               const PlannerOptions *options)
@@ -96,10 +110,7 @@ static bool technique_is_open(uint32_t row, TechniqueNeeds has,
     const uint32_t given = (has.attention ? ATTENTION : 0) | (has.scores ? SCORES : 0) |
                            (has.fused ? FUSED : 0) |
                            (has.hosts && !planner_options_target(options) ? HOSTS : 0);
-    bool open = (SET[row].needs & ~given) == 0;
-    for (uint32_t i = 0; pair[i]; i++)
-        open &= !technique_is_asked(options, pair[i]);
-    return open;
+    return (SET[row].needs & ~given) == 0 && technique_adds(pair, options);
 }
 
 const char *technique_next(const Planner *planner, TechniqueNeeds has,

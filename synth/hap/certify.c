@@ -434,11 +434,6 @@ static uint32_t least_box(const Certifier *c)
     return least;
 }
 
-static double least_bound(const Certifier *c)
-{
-    return g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s;
-}
-
 /* The kind whose ratios leave most seconds open. Devices of rate 0 have the ratio 0. */
 static uint32_t widest_kind(const Certifier *c, const CertifierBox *box)
 {
@@ -617,7 +612,8 @@ bool hap_certify(const Question *question, Answer *answer, GError **error)
         return true;
     bool done = add_all(c, error) && close_gap(c, error);
     if (done)
-        certifier_set_bound(c, least_bound(c));
+        certifier_set_bound(c,
+                            g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s);
     if (done && plan->certificate == CERTIFICATE_REACHED &&
         plan->iteration_time_s > plan->lower_bound_s * (1 + question->options->certify))
         plan->certificate = why_slower(plan, question);

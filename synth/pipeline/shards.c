@@ -35,11 +35,6 @@ static bool is_weight_gradient(const Graph *graph, TensorId tensor)
     return t->role == ROLE_GRADIENT && t->of != GRAPH_NONE && is_weight(graph, t->of);
 }
 
-static bool drives(const OpSpace *space, uint32_t operand, uint32_t d, int loop)
-{
-    return space->dim_loop[operand][d] == loop;
-}
-
 /* --- which loop --- */
 
 /* The first group with the most shards: what it divides is divided where there are fewer, too. */
@@ -91,7 +86,7 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!is_weight(b->graph, op->in[i]) &&
             graph_tensor(b->graph, op->in[i])->rank >= 2)
-            return drives(space, i, 1, loop);
+            return space->dim_loop[i][1] == loop;
     return false;
 }
 

@@ -197,11 +197,7 @@ const char *planner_options_unsearched(const PlannerOptions *options)
     static const char SEARCHED[] =
         "pp, dp, tp, micro_batch, schedule, recompute, zero, zero_ranks, "
         "sequence_parallel, virtual_stages, offload";
-    const Strategy *asked = &options->strategy;
-    return strategy_offloads(asked, OFFLOAD_PARAMETERS) ||
-                   strategy_offloads(asked, OFFLOAD_ACTIVATIONS)
-               ? "offload"
-               : strategy_beside(asked, SEARCHED);
+    return strategy_beside(&options->strategy, SEARCHED);
 }
 
 bool planner_options_of_pipelines(const PlannerOptions *options)

@@ -97,8 +97,8 @@ bool planner_options_of_op_groups(const PlannerOptions *options);
 bool planner_options_of_pipelines(const PlannerOptions *options);
 bool planner_options_of_amp(const PlannerOptions *options);
 
-/* The first key of the strategy that is not at its default and that no search for pipelines takes,
- * or an offload that none takes; NULL: there is none. */
+/* The first key of the strategy that is not at its default and that no search for pipelines takes;
+ * NULL: there is none. */
 const char *planner_options_unsearched(const PlannerOptions *options);
 
 /* Whether an option of the simulation is not at its default, so that the plan's own report is not

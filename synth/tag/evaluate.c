@@ -75,11 +75,6 @@ static double lacking(const TagEvaluator *e, const Hand *hand, const Program *pr
     return lacks;
 }
 
-static double objective_s(const TagEvaluator *e, const SimQuickTimes *times)
-{
-    return e->objective == TAG_BY_FLOW ? times->flow_s : times->stage_s;
-}
-
 TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
 {
     g_autoptr(GBytes) key = g_bytes_new(action, e->work->n_groups * sizeof *action);
@@ -91,7 +86,8 @@ TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
         *known = (Known){sim_quick_times(e->hand.quick, program), -1};
         g_hash_table_insert(e->known, g_bytes_ref(key), known);
     }
-    TagScore score = {objective_s(e, &known->times), 0};
+    TagScore score = {
+        e->objective == TAG_BY_FLOW ? known->times.flow_s : known->times.stage_s, 0};
     if (score.time_s < below_s && known->lacks < 0) {
         if (!program)
             program = program_of(e, &e->hand, action);

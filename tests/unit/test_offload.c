@@ -93,6 +93,54 @@ static void test_parameters(void **state)
     assert_true(flow->iteration_time_s <= host->iteration_time_s * (1 + 1e-9));
 }
 
+/* On one GPU nothing is divided: parameters come before each of their layer's runs, gradients go as
+ * they are made, and with more microbatches more often. What searches count of it fits. */
+static void test_one_gpu(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) part = g_strsplit(HOST("1 GB"), "gpus: 4", 2);
+    g_autofree char *text = g_strjoin("gpus: 1", part[0], part[1], NULL);
+    static const char *const set[] = {
+        "", "zero=2 offload=optimizer", "zero=3 offload=optimizer+parameters",
+        "zero=3 offload=optimizer+parameters microbatches=2"};
+    double time_s[G_N_ELEMENTS(set)], n = 0;
+    uint64_t bytes[G_N_ELEMENTS(set)];
+    for (uint32_t k = 0; k < G_N_ELEMENTS(set); k++) {
+        g_auto(Made) made = planned(text, set[k], &error);
+        assert_no_error(error);
+        g_autoptr(SimReport)
+            stage = sim_evaluate(made.plan, made.graph, made.view, "stage", &error),
+            flow = sim_evaluate(made.plan, made.graph, made.view, "flow", &error);
+        assert_no_error(error);
+        n = parameters_of(made.graph);
+        time_s[k] = stage->iteration_time_s;
+        bytes[k] = stage->memory_bytes[0];
+        assert_true(flow->iteration_time_s <= time_s[k] * (1 + 1e-9));
+        assert_true(flow->memory_bytes[0] >= bytes[k]);
+        assert_int_equal(stage->host_bytes, n * (k == 0   ? 0
+                                                 : k == 1 ? 12 + 4
+                                                          : 12 + 4 + 2));
+    }
+    assert_true(bytes[0] - bytes[1] >= 12 * (uint64_t)n);
+    assert_true(bytes[2] < bytes[1]);
+    /* half a GB/s more for the host's memory; the update reads parameters there */
+    assert_close(time_s[1] - time_s[0], n * (2 + 2 + (2 + 2 * 12) / 2.0) / 1e9, 0.01);
+    assert_true(time_s[2] - time_s[1] >= 2 * n / 1e9);
+    assert_true(time_s[3] - time_s[2] >= 2 * n * (1.5 + 1) / 1e9);
+    g_auto(GStrv) rest = g_strsplit(text, "1 GiB", 2);
+    g_autofree char *small = g_strjoin("160 KiB", rest[0], rest[1], NULL);
+    g_auto(Made) whole = planned_by(
+        "amp", small, "runtime=none recompute=full zero=2 offload=optimizer", &error);
+    assert_error(error, KILTER_ERROR_INFEASIBLE, "fits the memory");
+    g_clear_error(&error);
+    g_auto(Made) fits = planned_by(
+        "amp", small, "runtime=none recompute=full zero=3 offload=optimizer+parameters",
+        &error);
+    assert_no_error(error);
+    assert_true(fits.plan->feasible);
+}
+
 /* With whole layers computed again their inputs wait on hosts, those that the last ones need at
  * once excepted; in `stage` they take their time both ways, in `flow` no more than that. */
 static void test_activations(void **state)
@@ -152,11 +200,6 @@ static void test_refusals(void **state)
                              "offload=parameters", &error);
     assert_error(error, KILTER_ERROR_INPUT,
                  "expected none, or optimizer, optimizer+parameters, activations");
-    g_clear_error(&error);
-    g_auto(Made) kept =
-        planned_by("amp", HOST("1 GB"), "zero=1 offload=activations", &error);
-    assert_null(kept.plan);
-    assert_error(error, KILTER_ERROR_INPUT, "expected planner manual");
     g_clear_error(&error);
     g_auto(Made) whole =
         planned(HOST("1 GB"), "zero=2 offload=optimizer+parameters", &error);
@@ -224,17 +267,21 @@ static void test_techniques(void **state)
         assert_null(strstr(set, "selective"));
     }
     assert_int_equal(alternate, 2);
-    assert_int_equal(technique_when("zero=2 offload=optimizer"), TECHNIQUE_NEAR);
-    assert_true(set_options(&options, "recompute=full", &error)); /* the user's choice */
+    assert_int_equal(technique_when("zero=1 offload=optimizer"), TECHNIQUE_NEAR);
+    /* the user's choice, which leaves the rest open */
+    assert_true(set_options(&options, "recompute=full zero=2", &error));
+    assert_true(is_tried(true, &options));
+    assert_true(set_options(&options, "zero=3 recompute=selective", &error));
     assert_false(is_tried(true, &options));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_activations), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_searches),    cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_one_gpu),    cmocka_unit_test(test_activations),
+        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_searches),
+        cmocka_unit_test(test_techniques),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,11 +205,6 @@ static GHashTable *colours_of(const Table *table)
     return colours;
 }
 
-static Colour *root_of(Colour *colour)
-{
-    return colour->with ? colour->with : colour; /* they go with colours that stay */
-}
-
 /* Lets colours without a forward op go with `from`, if they lie next to it. */
 static void join_near(const Table *table, const GPtrArray *near, Colour *from,
                       GHashTable *colours, GQueue *joined)
@@ -243,7 +238,7 @@ static void join_colours(const Table *table, GHashTable *colours)
                 g_hash_table_lookup(colours, ((Row *)table->rows->pdata[i])->colour));
         while (!g_queue_is_empty(queue)) {
             const Colour *colour = g_queue_pop_head(queue);
-            Colour *with = root_of((Colour *)colour);
+            Colour *with = colour->with ? colour->with : (Colour *)colour;
             if (with->n_forward == 0)
                 continue;
             join_near(table, colour->readers, with, colours, queue);

@@ -117,11 +117,6 @@ TensorId builder_op(Builder *b, OpKind kind, OpAttr attr, uint32_t n_in,
     return graph_op(b->graph, kind, name, attr, n_in, in, extents);
 }
 
-static bool has_dims(const Tensor *tensor, uint32_t rank, const uint32_t *dim)
-{
-    return tensor->rank == rank && memcmp(tensor->dim, dim, rank * sizeof *dim) == 0;
-}
-
 TensorId builder_weight(Builder *b, uint32_t value, uint32_t rank, const uint32_t *dim)
 {
     g_assert(value == ONNX_NONE || value < b->model->value->len);
@@ -140,7 +135,8 @@ TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t ran
     Weight *weight = g_hash_table_lookup(b->weight, key);
     if (weight) {
         weight->reads++;
-        if (has_dims(graph_tensor(b->graph, weight->parameter), rank, dim))
+        const Tensor *known = graph_tensor(b->graph, weight->parameter);
+        if (known->rank == rank && memcmp(known->dim, dim, rank * sizeof *dim) == 0)
             return weight->read;
         builder_refuse(b, "the weight '%s' is read in two shapes", key);
         return GRAPH_NONE;

@@ -136,11 +136,6 @@ bool lower_machine_tree(Lower *lower, GError **error)
 
 /* --- recursive halving and doubling --- */
 
-static bool is_power_of_two(uint32_t n)
-{
-    return (n & (n - 1)) == 0;
-}
-
 /* One round: every position of `member` exchanges with the position at that distance. */
 static void exchange(Lower *lower, const uint32_t *member, uint32_t n, uint32_t distance,
                      double bytes)
@@ -187,7 +182,7 @@ bool lower_halving_parts(Lower *lower, GError **error)
 {
     const uint32_t n = lower->n;
     const double bytes = n * lower_part_bytes(lower);
-    if (!is_power_of_two(n))
+    if ((n & (n - 1)) != 0)
         return refuse(error, "halving: %s needs a power of two of ranks, got %u",
                       traffic_name(lower->collective->traffic), n);
     g_autofree uint32_t *member = g_new(uint32_t, n);

@@ -241,12 +241,6 @@ static void number_tensors(ReferenceTheory *theory)
     theory->goal = reference_property(theory, graph_loss(graph), FORM_REDUCE);
 }
 
-/* The work that a triple adds for one class: forward, backward and update. */
-static double work_of(const Fused *fused, uint32_t h)
-{
-    return fused->forward.s[h] + fused->back.s[h] + fused->update.s[h];
-}
-
 static void index_triples(ReferenceTheory *theory)
 {
     uint32_t n = theory->pricer->n_classes;
@@ -261,7 +255,8 @@ static void index_triples(ReferenceTheory *theory)
             g_array_append_val(theory->users[fused->before[i]], t);
         for (uint32_t h = 0; h < n && fused->triple.kind == TRIPLE_COMPUTE; h++) {
             double *least = &theory->least[fused->triple.op * n + h];
-            *least = fmin(*least, work_of(fused, h));
+            *least =
+                fmin(*least, fused->forward.s[h] + fused->back.s[h] + fused->update.s[h]);
         }
     }
 }
