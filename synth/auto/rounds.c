@@ -47,10 +47,13 @@ static bool try_is_covered(const PortfolioRun *run, const Task *task)
     return covered && run->how->prune && task->phase <= FIRST && task->choice->only;
 }
 
-/* How far a planner's own plan may be from the best one if techniques are to be tried with it. */
-static double try_far(const PortfolioRun *run)
+/* How far a planner's own plan may be from the best one if techniques are to be tried with it: as
+ * far as flow compares, or less where tries take long. */
+static double try_far(const PortfolioRun *run, const Task *task)
 {
-    return try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
+    const bool quick = task->phase == TECHNIQUES &&
+                       !planner_can(task->attempt->planner, PLANNER_STRATEGY);
+    return quick || try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
 }
 
 /* Whether the planner's own plan or a set of techniques may make the best plan of the choice. Short
@@ -58,16 +61,15 @@ static double try_far(const PortfolioRun *run)
  * nothing else has a plan or a quick one is near the best. */
 static bool try_is_promising(const PortfolioRun *run, const Task *task)
 {
-    enum {
-        FEW_OPS = 200
-    }; /* on which devices that take turns are searched in a moment */
-    const double far = try_far(run);
+    const uint32_t few_ops =
+        200; /* on which devices that take turns are a quick search */
+    const double far = try_far(run, task);
     const PortfolioTry *plain = try_plain(task);
     const bool all = try_effort(run) == EFFORT_LONG;
     if (!all && try_is_covered(run, task))
         return false;
     const bool quick =
-        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= FEW_OPS;
+        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= few_ops;
     if (!all && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG ||
          !(quick || try_has_rival(task->choice, far * run->best_s))))
@@ -139,7 +141,7 @@ static void prepare_task(const PortfolioRun *run, Task *task)
     /* whether a planner's own plan is near enough for techniques has to be seen */
     if (try_effort(run) < EFFORT_LONG && task->phase == QUICK &&
         planner_can(task->attempt->planner, PLANNER_STRATEGY))
-        task->upper_s *= try_far(run);
+        task->upper_s *= try_far(run, task);
     task->attempt->left_out = task->attempt->reason != NULL;
 }
 

@@ -1,8 +1,6 @@
 /* The answers of auto on clusters as there are: by flow, no planner's plan is faster by more than 1 %
- * on any part of the machines, with any strategy that a user could have set, but in 2 of 100 cases,
- * by up to 8 %: lab 11's hybrid model, where borders of stages share a network card, which planners
- * do not see, and lab 43's, of which half of the exchange hides behind the backward pass. No plan
- * is faster than auto's bound.
+ * on any part of the machines, with any strategy that a user could have set, but in 1 of 50 cases,
+ * by up to 8 %. No plan is faster than auto's bound.
  *
  *     KILTER_ALL=1      60 clusters and six models (the test auto_market_long)
  *     KILTER_FIRST=N    of these from the N-th on
@@ -119,6 +117,7 @@ static void compare_planners(Case *c, const Cluster *part)
         {"amp", "zero=1 sequence_parallel=on", GRANULARITY_GPU},
         {"megatron", "", GRANULARITY_GPU},
         {"ddp", "", GRANULARITY_GPU},
+        {"ddp", "ratios=proportional", GRANULARITY_GPU},
         {"joint", "", GRANULARITY_GPU},
         {"joint", "bucket=25MiB", GRANULARITY_GPU},
     };
@@ -146,12 +145,6 @@ static void check_case(Case *c, uint32_t parts, uint32_t tries)
     }
 }
 
-static uint32_t number_of(const char *variable, uint32_t usual)
-{
-    const char *text = g_getenv(variable);
-    return text ? (uint32_t)g_ascii_strtoull(text, NULL, 10) : usual;
-}
-
 /* The name of a file with the hybrid model. */
 static char *hybrid_file(void)
 {
@@ -166,6 +159,48 @@ static void remove_hybrid(const char *name)
     g_autofree char *folder = g_path_get_dirname(name);
     remove(name);
     remove(folder);
+}
+
+/* Plans that auto's were slower than: on some of the machines, where borders of stages share a
+ * network card, which planners do not see; and with an exchange that hides behind the backward
+ * pass. */
+static void test_were_faster(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t lab;
+        const char *planner, *set;
+        uint32_t without; /* bits of machines that are left out */
+    } KNOWN[] = {
+        {11, "joint", "", 0x28},
+        {43, "ddp", "ratios=proportional", 0},
+        {43, "hap", "bucket=25MiB", 0},
+    };
+    g_autofree char *hybrid = hybrid_file(),
+                    *model = g_strdup_printf(MODEL[MODELS - 1], hybrid);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KNOWN); i++) {
+        g_autoptr(GRand) rand =
+            g_rand_new_with_seed(SEED + KNOWN[i].lab * MODELS + MODELS - 1);
+        g_autofree char *text = random_market(rand);
+        g_autoptr(Cluster) cluster = cluster_parse("lab", text, strlen(text), NULL),
+                           part = cluster_parse("lab", text, strlen(text), NULL);
+        Case c = {.model = model, .text = text, .cluster = cluster};
+        bool keep[16];
+        for (uint32_t m = 0; m < part->n_machines; m++)
+            keep[m] = !(KNOWN[i].without >> m & 1);
+        assert_true(cluster_keep(part, keep, NULL));
+        check_case(&c, 0, 0);
+        compare(&c, KNOWN[i].planner, part, GRANULARITY_GPU, KNOWN[i].set);
+        assert_int_equal(c.plans, 1);
+        assert_int_equal(c.faster, 0);
+    }
+    remove_hybrid(hybrid);
+}
+
+static uint32_t number_of(const char *variable, uint32_t usual)
+{
+    const char *text = g_getenv(variable);
+    return text ? (uint32_t)g_ascii_strtoull(text, NULL, 10) : usual;
 }
 
 static void test_never_slower(void **state)
@@ -206,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_never_slower),
+        cmocka_unit_test(test_were_faster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

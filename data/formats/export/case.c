@@ -148,16 +148,9 @@ GPtrArray *export_steps(const ExportCase *c)
     return groups;
 }
 
-uint32_t *export_ranks(const ExportCase *c, bool *in_order)
+uint32_t export_rank(const ExportCase *c, uint32_t rank)
 {
-    const uint32_t n = c->plan->n_devices;
-    uint32_t *device = g_new(uint32_t, n);
-    *in_order = true;
-    for (uint32_t r = 0; r < n; r++) {
-        device[r] = c->has_strategy ? c->layout.device[r] : r;
-        *in_order &= device[r] == r;
-    }
-    return device;
+    return c->has_strategy ? c->layout.device[rank] : rank;
 }
 
 uint32_t export_local(const ExportCase *c, uint32_t device)
@@ -171,14 +164,13 @@ uint32_t export_local(const ExportCase *c, uint32_t device)
 
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out)
 {
-    bool in_order;
-    g_autofree uint32_t *device = export_ranks(c, &in_order);
     g_string_append_printf(out, "%srank,machine,gpu,type\n", prefix);
     for (uint32_t r = 0; r < c->plan->n_devices; r++) {
-        const Device *d = &c->view->device[device[r]];
+        const uint32_t device = export_rank(c, r);
+        const Device *d = &c->view->device[device];
         g_string_append_printf(out, "%s%u,%s,%u,%s\n", prefix, r,
                                c->view->cluster->machine[d->machine].name,
-                               export_local(c, device[r]), d->type_name);
+                               export_local(c, device), d->type_name);
     }
 }
 
@@ -191,26 +183,20 @@ typedef struct {
 static GArray *list_runs(const ExportCase *c)
 {
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
-    bool in_order;
-    g_autofree uint32_t *device = export_ranks(c, &in_order);
-    const Cluster *cluster = c->view->cluster;
-    for (uint32_t m = 0, first = 0; in_order && m < cluster->n_machines; m++) {
-        const Run run = {m, first, cluster->machine[m].gpus, true};
-        first += run.n;
-        g_array_append_val(runs, run);
-    }
-    for (uint32_t r = 0; !in_order && r < c->plan->n_devices; r++) {
-        const uint32_t machine = c->view->device[device[r]].machine;
+    for (uint32_t r = 0; r < c->plan->n_devices; r++) {
+        const uint32_t device = export_rank(c, r),
+                       machine = c->view->device[device].machine;
         Run *last = runs->len ? &g_array_index(runs, Run, runs->len - 1) : NULL;
         if (!last || last->machine != machine) {
             const Run run = {machine, r, 0, true};
             g_array_append_val(runs, run);
             last = &g_array_index(runs, Run, runs->len - 1);
         }
-        last->whole &= export_local(c, device[r]) == last->n++;
+        last->whole &= export_local(c, device) == last->n;
+        last->n += c->view->device[device].gpus;
     }
     array_each (Run, run, runs)
-        run->whole &= run->n == cluster->machine[run->machine].gpus;
+        run->whole &= run->n == c->view->cluster->machine[run->machine].gpus;
     return runs;
 }
 
@@ -227,11 +213,9 @@ static uint32_t alike_from(const GArray *runs, uint32_t i)
 
 static void add_visible(const ExportCase *c, const Run *run, GString *out)
 {
-    bool in_order;
-    g_autofree uint32_t *device = export_ranks(c, &in_order);
     for (uint32_t k = 0; k < run->n; k++)
         g_string_append_printf(out, "%s%u", k ? "," : "CUDA_VISIBLE_DEVICES=",
-                               export_local(c, device[run->first + k]));
+                               export_local(c, export_rank(c, run->first + k)));
     g_string_append_c(out, ' ');
 }
 

@@ -79,9 +79,8 @@ const Split *export_cut(const ExportCase *c, uint32_t group, TensorId tensor, Fo
  * machine would get a part of a sample. */
 bool export_samples(const ExportCase *c, uint32_t *sample, GError **error);
 
-/* [rank]: its device in the view. *in_order: whether rank i is device i for all i. The caller frees
- * it. */
-uint32_t *export_ranks(const ExportCase *c, bool *in_order);
+/* The device of a rank, in the view. */
+uint32_t export_rank(const ExportCase *c, uint32_t rank);
 /* The index of a device among the devices of its machine. */
 uint32_t export_local(const ExportCase *c, uint32_t device);
 /* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */

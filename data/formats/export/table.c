@@ -140,17 +140,15 @@ static json_t *steps_json(const GArray *steps)
 /* Adds stages, ranks and steps of a strategy. */
 static void add_strategy(const ExportCase *c, json_t *root)
 {
-    bool in_order;
-    g_autofree uint32_t *rank = export_ranks(c, &in_order);
     json_t *stages = json_array(), *groups = json_array();
     g_autoptr(GPtrArray) all = export_steps(c);
-    const uint32_t of_group = export_stage_ranks(c);
+    const uint32_t *device = c->layout.device; /* of the next group */
     for (uint32_t s = 0; s < c->layout.n_stages; s++)
         json_array_append_new(stages, stage_json(c, s));
-    for (uint32_t p = 0; p < c->layout.pp; p++)
+    for (uint32_t p = 0; p < c->layout.pp; device += layout_devices(&c->layout, p++))
         json_array_append_new(
             groups, json_pack("{s:o, s:o}", "devices",
-                              json_integers(rank + (size_t)p * of_group, of_group),
+                              json_integers(device, layout_devices(&c->layout, p)),
                               "steps", steps_json(g_ptr_array_index(all, p))));
     json_object_set_new(root, "strategy", strategy_json(c->strategy));
     json_object_set_new(root, "stages", stages);
