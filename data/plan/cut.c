@@ -28,6 +28,7 @@ PlanCut plan_cut(const Program *program, const Graph *graph, const BatchForms *b
     const Split key = {.segment = segment, .group = (uint16_t)group};
     cut.batch = cut.shards = cut.replicas = cut.inner = key;
     cut.batch.kind = SPLIT_BATCH;
+    cut.batch.divided = cut.to_shard || cut.to_device;
     cut.shards.kind =
         cut.nested && nesting_starts_inside(program, graph, group, tensor, form)
             ? SPLIT_NESTED
@@ -51,7 +52,7 @@ static void add_split(GArray *splits, const Split *split)
     enum { LATEST = 16 };
     for (uint32_t i = 1; i <= splits->len && i <= LATEST; i++) {
         Split *known = &g_array_index(splits, Split, splits->len - i);
-        if (plan_compare_splits(known, split) == 0) {
+        if (plan_compare_splits(known, split) == 0 && known->divided == split->divided) {
             *known = g_array_index(splits, Split, splits->len - 1);
             g_array_index(splits, Split, splits->len - 1) = *split;
             return;
@@ -137,25 +138,20 @@ GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForm
     for (uint32_t i = 0; i < splits->len; i++)
         if (kept == 0 || plan_compare_splits(&split[kept - 1], &split[i]) != 0)
             split[kept++] = split[i];
+        else
+            split[kept - 1].divided |= split[i].divided;
     g_array_set_size(splits, kept);
     return splits;
 }
 
 /* --- rounding --- */
 
-static double sum(const double *value, uint32_t n)
+/* Scales the values to sum 1; if all are 0 they become equal. */
+static void normalise(double *value, uint32_t n)
 {
     double total = 0;
     for (uint32_t i = 0; i < n; i++)
         total += value[i];
-    return total;
-}
-
-/* Scales the values to sum 1; if all are 0 they become equal. */
-static void normalise(double *value, uint32_t n)
-{
-    g_assert(n > 0);
-    const double total = sum(value, n);
     for (uint32_t i = 0; i < n; i++)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
 }

@@ -40,6 +40,7 @@ typedef struct {
     uint32_t *count;
     uint16_t group;
     SplitKind kind;
+    bool divided; /* SPLIT_BATCH: a form divides a replica's part over its devices or shards */
 } Split;
 
 /* The outcome of a requested proof: how it ended, and the text printed beside the bound. */

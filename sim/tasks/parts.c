@@ -24,7 +24,20 @@ static const SimPartSplit *find(const SimParts *parts, const Split *key)
 
 /* --- shares --- */
 
-/* Shares of a split from its counts, or from the ratios. */
+/* The part of the batch that the set of shards of a replica has. */
+static double of_set(const SimPartSplit *split, const DeviceGroup *group,
+                     uint32_t replica)
+{
+    const uint32_t n_shards = group_shards(group);
+    const double *set = &split->replica[replica - replica % n_shards];
+    double sum = 0;
+    for (uint32_t s = 0; s < n_shards; s++)
+        sum += set[s];
+    return sum;
+}
+
+/* Shares of a split from its counts, or from the ratios. Where no form divides a replica's part of
+ * the batch, its devices have equal shares, so that they count as alike. */
 static void fill_split(const SimParts *parts, SimPartSplit *split)
 {
     const DeviceGroup *group = &parts->layout.group[split->key.group];
@@ -33,27 +46,25 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     split->replica = g_new0(double, group->n_replicas);
     split->share =
         plan_group_shares(parts->layout.plan, group, &split->key, split->replica);
-    const bool over_shards =
-        split->key.kind == SPLIT_SHARDS || split->key.kind == SPLIT_NESTED;
+    const bool batch = split->key.kind == SPLIT_BATCH,
+               over_shards =
+                   split->key.kind == SPLIT_SHARDS || split->key.kind == SPLIT_NESTED;
     const double even = over_shards                         ? 1.0 / group_shards(group)
                         : split->key.kind == SPLIT_REPLICAS ? 1.0 / group_parts(group)
                                                             : 1;
     for (uint32_t i = 0; i < group->n_replicas * n; i++) {
         if (rounded)
             split->share[i] = (double)rounded->count[i] / rounded->units;
-        else if (split->key.kind == SPLIT_BATCH)
+        else if (batch)
             split->share[i] *= split->replica[i / n];
         else
             split->share[i] =
                 even * (split->key.kind == SPLIT_REPLICAS ? 1 : split->share[i]);
     }
-    for (uint32_t r = 0; r < group->n_replicas; r++) {
-        if (!rounded && split->key.kind == SPLIT_BATCH)
-            break;
-        split->replica[r] = 0;
-        for (uint32_t p = 0; p < n; p++)
-            split->replica[r] += split->share[r * n + p];
-    }
+    for (uint32_t i = 0; (rounded || !batch) && i < group->n_replicas * n; i++)
+        split->replica[i / n] = (i % n ? split->replica[i / n] : 0) + split->share[i];
+    for (uint32_t i = 0; batch && !split->key.divided && i < group->n_replicas * n; i++)
+        split->share[i] = of_set(split, group, i / n) / (n * group_shards(group));
     split->start = g_new0(double, group->n_replicas + 1);
     for (uint32_t r = 0; r < group->n_replicas; r++)
         split->start[r + 1] = split->start[r] + split->replica[r];
@@ -111,18 +122,6 @@ FREE_DEFINE(sim_parts_free, SimParts, parts,
 static double of_microbatch(const SimParts *parts)
 {
     return 1.0 / program_parts(parts->layout.plan->program);
-}
-
-/* The part of the batch that the set of shards of a replica has. */
-static double of_set(const SimPartSplit *split, const DeviceGroup *group,
-                     uint32_t replica)
-{
-    const uint32_t n_shards = group_shards(group);
-    const double *set = &split->replica[replica - replica % n_shards];
-    double sum = 0;
-    for (uint32_t s = 0; s < n_shards; s++)
-        sum += set[s];
-    return sum;
 }
 
 static double ratio(double part, double whole)

@@ -2,6 +2,7 @@
  * long as if each was simulated on its own, also beside a slower device. Elsewhere, as groups that lie differently in machines, or a
  * slower link, hold up all that are simulated as one, it takes at most 2 % more or less, and 4 % where a zero-bubble schedule leaves no time
  * to wait. */
+#include "tests/support/made_plan.h"
 #include "tests/support/pipeline_case.h"
 
 enum { CASES = 220 };
@@ -67,10 +68,32 @@ static void test_folded_and_unfolded(void **state)
     assert_at_most(15, n_alike);
 }
 
+/* Devices that work on a sample together are one, however its rounding gives it to one of them. */
+static void test_one_lane_per_stage(void **state)
+{
+    static const char *const SET[] = {"pp=2 dp=2 tp=2 micro_batch=1",
+                                      "pp=2 tp=2 cp=2 micro_batch=1",
+                                      "pp=2 tp=4 micro_batch=1 sequence_parallel=on"};
+    (void)state;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++) {
+        g_auto(Made) made = made_plan(
+            "manual",
+            "gpt2:layers=2,hidden=16,heads=4,ffn=24,seq=8,vocab=24,global_batch=8",
+            "star:hosts=8", SET[i]);
+        const Case c = {made.graph, made.cluster, made.view, made.plan};
+        g_autoptr(SimReport) report =
+            sim_evaluate(made.plan, made.graph, made.view, "stage", NULL);
+        assert_int_equal(report->timeline->n_lanes, 2);
+        const Times t = times_of(&c, "");
+        assert_close(t.one_s, t.all_s, 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folded_and_unfolded),
+        cmocka_unit_test(test_one_lane_per_stage),
     };
     return cmocka_run_group_tests_name("lanes", tests, NULL, NULL);
 }
