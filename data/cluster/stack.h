@@ -10,15 +10,14 @@
  *   attention     factor on the time of fused attention: 1 for what data/kernels.yaml was fitted to, FlashAttention 2 and 3
  *   flash         generation of FlashAttention on sm 90: 2, or 3, which is as fast as cuDNN's
  *   scores        further accesses to attention's scores, where they are not fused: scale, mask
+ *   wide_scores   the least of these in more than 16 bits, which fused kernels may not take
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
  *   rms_norm      accesses to an RMS norm's input, and as many backward, beside those of one kernel
  *   rotary        accesses to what a rotary embedding turns, and as many backward, beside its two
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
- *   overlap       of an exchange of tensor parallelism between products, the part that runs beside
- * them
- *   dispatch      accesses to the tokens that experts get, in each exchange with them, to sort, pad
- * and convert them
+ *   overlap       of a tensor-parallel exchange between products, the part that runs beside them
+ *   dispatch      accesses to experts' tokens in each exchange with them, to sort, pad and convert
  *   once          part of these tokens that go to a machine once, for all their experts there
  *   beside        part of these exchanges beside another microbatch in the other direction
  *   channels      the most multiprocessors that the kernel of a collective takes from computation
@@ -29,6 +28,7 @@
     X(attention, 1, 0.1, 10)    \
     X(flash, 3, 2, 3)           \
     X(scores, 0, 0, 100)        \
+    X(wide_scores, 0, 0, 100)   \
     X(heads, 0, 0, 10)          \
     X(rms_norm, 0, 0, 100)      \
     X(rotary, 0, 0, 100)        \

@@ -226,13 +226,13 @@ static void add_rows(Listing *l, KernelKind kind, KernelClass class, double rows
     one->kernel.rows.element_bytes = l->bytes;
 }
 
-/* Passes over the scores beside the softmax: scale and mask as the stack has them, and dropout
- * with its mask of a byte. */
+/* Passes over scores beside softmax: the stack's scale and mask, dropout with a mask of bytes. */
 static void add_scores(Listing *l, double scores)
 {
-    if (l->stack->scores > 0)
-        add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes * l->stack->scores / 2,
-                 scores * l->bytes * l->stack->scores / 2, l->bytes);
+    const double wide = l->bytes > 2 ? l->stack->wide_scores : 0,
+                 half = scores * l->bytes * fmax(l->stack->scores, wide) / 2;
+    if (half > 0)
+        add_pass(l, KERNEL_CLASS_ATTENTION, half, half, l->bytes);
     if (l->op->attr.rate > 0)
         add_pass(l, KERNEL_CLASS_ATTENTION, scores * l->bytes, scores * (l->bytes + 1),
                  l->bytes);

@@ -242,6 +242,45 @@ static void test_several_kernels(void **state)
     clear(&other);
 }
 
+/* Megatron's kernel of scale, mask and softmax takes 16 bits. In float32 the former two are four
+ * accesses of 8 x 4 x 64 x 64 scores of 4 bytes, forward and backward. */
+static void test_wide_scores(void **state)
+{
+    static const OpKind KIND[] = {OP_ATTENTION, OP_ATTENTION_DX};
+    static const double ONE[OP_MAX_LOOPS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    (void)state;
+    Setting s = setting("megatron-2021");
+    for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(KIND); i++) {
+        g_autoptr(GError) error = NULL;
+        const bool wide = i % 2;
+        Graph *graph =
+            model_build(wide ? "gpt2:layers=1,hidden=64,heads=4,ffn=64,seq=64,batch=1,"
+                               "vocab=64,precision=single"
+                             : "gpt2:layers=1,hidden=64,heads=4,ffn=64,seq=64,batch=1,"
+                               "vocab=64,precision=mixed",
+                        8, NULL, &error);
+        assert_no_error(error);
+        Stack stack = s.priced->device[0].kernels->stack;
+        assert_true(stack.wide_scores == 4 && stack.scores == 0);
+        OpKernel kernel[OP_KERNELS_MAX];
+        const OpId op = first_of(graph, KIND[i / 2]);
+        const uint32_t n = op_kernels(graph, op, ONE, &stack, kernel);
+        double accesses = 0;
+        for (uint32_t k = 0; k < n; k++)
+            if (kernel[k].kernel.kind == KERNEL_ELEMENTWISE)
+                accesses = fmax(accesses, kernel[k].kernel.elementwise.elements *
+                                              (kernel[k].kernel.elementwise.read +
+                                               kernel[k].kernel.elementwise.written) /
+                                              (8 * 4 * 64 * 64 * 4.0));
+        stack.wide_scores = 0;
+        assert_int_equal(n - op_kernels(graph, op, ONE, &stack, kernel), wide);
+        if (wide)
+            assert_close(accesses, 4, 1e-9);
+        graph_free(graph);
+    }
+    clear(&s);
+}
+
 /* PyTorch takes FlashAttention 2 on Hopper, forward and backward; Transformer Engine does not. */
 static void test_flash(void **state)
 {
@@ -465,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_flash),       cmocka_unit_test(test_recurrence),
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike)};
+        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_wide_scores)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
