@@ -7,7 +7,7 @@
  *
  *     synth_amp_model()    layers of a graph: time, memory and messages by degree of tensor
  *                          parallelism
- *     synth_amp_cluster()  devices, and bandwidths between them
+ *     synth_amp_cluster()  devices; synth_amp_connect(): bandwidths between them
  *     synth_amp_cost()     the cost of a strategy, Eq. 3 to 5
  *     synth_amp_assign()   the best cuts of given stages, exactly
  *     synth_amp_search()   all degrees and micro-batch sizes; baselines and annealing beside it
@@ -98,9 +98,9 @@ typedef struct {
     double *memory;    /* [device]: bytes */
     /* [device]: bytes/s to its host, and its part of those of the host's memory; 0: not known */
     double *host_link, *host_memory;
-    double host_bytes; /* of all machines */
-    /* [machine * n_machines + machine]: bytes/s; on the diagonal inside the machine */
-    double *bandwidth;
+    double host_bytes;  /* of all machines */
+    double *inner;      /* [device]: bytes/s inside its machine */
+    double *bandwidth;  /* [machine * n_machines + machine]; NULL: not connected */
     SimAlone *alone;    /* the cluster's links */
     uint32_t most_gpus; /* of a machine */
     /* a latency and a bandwidth that no all-reduce or transfer goes below and above by the fidelity
@@ -108,11 +108,12 @@ typedef struct {
     LinkCost fastest_between, fastest;
 } AmpCluster;
 
-/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). The bandwidth between
- * machines is the narrowest link's on their route, or the fitted all-reduce's if the cluster has no
- * network. */
+/* The devices of a view, which must be single GPUs (KILTER_ERROR_INPUT). */
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error);
 AUTOPTR(synth_amp_cluster_free, AmpCluster)
+
+/* Adds bandwidths for the faithful cost: the narrowest link's on a route, or an all-reduce's. */
+bool synth_amp_connect(AmpCluster *amp, const ClusterView *view, GError **error);
 
 /* The view's kinds of devices in the order of their types: the types of model and cluster. Free with
  * device_kinds_clear. */

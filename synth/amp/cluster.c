@@ -12,16 +12,15 @@ static double route_bandwidth(Routes *routes, const Topology *topology, uint32_t
 {
     g_assert(from < topology->n_devices && to < topology->n_devices);
     uint32_t link[ROUTE_MAX_LINKS];
-    const uint32_t n = routes_find(routes, from, to, link);
     double bandwidth = INFINITY;
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = routes_find(routes, from, to, link); i-- > 0;)
         bandwidth = fmin(bandwidth, topology->link[link[i]].bandwidth);
     return bandwidth;
 }
 
-static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **error)
+bool synth_amp_connect(AmpCluster *amp, const ClusterView *view, GError **error)
 {
-    const uint32_t n = amp->n_machines;
+    const size_t n = amp->n_machines;
     g_autoptr(Topology) topology = NULL;
     g_autoptr(Routes) routes = NULL;
     if (view->cluster->network) {
@@ -33,15 +32,14 @@ static bool connect_machines(AmpCluster *amp, const ClusterView *view, GError **
     g_autofree uint32_t *first = g_new0(uint32_t, n);
     for (uint32_t d = amp->n_devices; d-- > 0;)
         first[amp->machine[d]] = d;
-    const LinkCost *usual = &view->cluster->collective[COLLECTIVE_ALL_REDUCE];
+    amp->bandwidth = g_new(double, n *n);
     for (uint32_t a = 0; a < n; a++)
-        for (uint32_t b = 0; b < n; b++) {
-            const LinkCost *link = a == b ? &view->cluster->machine[a].inner : usual;
+        for (uint32_t b = 0; b < n; b++)
             amp->bandwidth[a * n + b] =
-                a != b && view->cluster->wired ? price_between(view, a, b).bandwidth
-                : a != b && routes ? route_bandwidth(routes, topology, first[a], first[b])
-                                   : link->bandwidth;
-        }
+                a == b                 ? amp->inner[first[a]]
+                : view->cluster->wired ? price_between(view, a, b).bandwidth
+                : routes ? route_bandwidth(routes, topology, first[a], first[b])
+                         : view->cluster->collective[COLLECTIVE_ALL_REDUCE].bandwidth;
     return true;
 }
 
@@ -102,22 +100,22 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
         refuse(error, "pipelines are made of single GPUs: expected --granularity gpu");
         return NULL;
     }
-    const uint32_t n = view->cluster->n_machines;
     g_auto(DeviceKinds) kinds = amp_kinds(view);
     g_autoptr(AmpCluster) amp = g_new0(AmpCluster, 1);
     amp->n_devices = view->n_devices;
-    amp->n_machines = n;
+    amp->n_machines = view->cluster->n_machines;
     amp->type = g_new(uint32_t, view->n_devices);
     amp->machine = g_new(uint32_t, view->n_devices);
     amp->memory = g_new(double, view->n_devices);
     amp->host_link = g_new(double, view->n_devices);
     amp->host_memory = g_new(double, view->n_devices);
-    amp->bandwidth = g_new(double, (size_t)n *n);
-    for (uint32_t m = 0, d = 0; m < n; m++)
+    amp->inner = g_new(double, view->n_devices);
+    for (uint32_t m = 0, d = 0; m < amp->n_machines; m++)
         for (uint32_t g = 0; g < view->cluster->machine[m].gpus; g++, d++) {
+            const Machine *machine = &view->cluster->machine[m];
             amp->machine[d] = m;
             amp->type[d] = kinds.of[d];
-            const Machine *machine = &view->cluster->machine[m];
+            amp->inner[d] = machine->inner.bandwidth;
             amp->memory[d] = (double)view->device[d].memory_bytes;
             amp->host_link[d] = machine->host_link;
             amp->host_memory[d] = machine->host_bandwidth / machine->gpus;
@@ -125,11 +123,11 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
         }
     find_fastest(amp, view);
     amp->alone = sim_alone_new(view, error);
-    return amp->alone && connect_machines(amp, view, error) ? g_steal_pointer(&amp)
-                                                            : NULL;
+    return amp->alone ? g_steal_pointer(&amp) : NULL;
 }
 
 FREE_DEFINE(synth_amp_cluster_free, AmpCluster, cluster,
             free_each(cluster->type, cluster->machine, cluster->memory,
-                      cluster->host_link, cluster->host_memory, cluster->bandwidth),
+                      cluster->host_link, cluster->host_memory, cluster->inner,
+                      cluster->bandwidth),
             sim_alone_free(cluster->alone));

@@ -102,8 +102,7 @@ static double pass_s(const Least *l, const uint32_t *device, AmpPass pass, uint3
         if (t == 0 || type != cluster->type[device[t - 1]])
             slowest = fmax(slowest, sum(l, l->computes[type], pass, stage));
     }
-    const double bandwidth =
-        cluster->bandwidth[(size_t)machine * cluster->n_machines + machine];
+    const double bandwidth = cluster->inner[device[0]];
     return slowest + (inside && pass != AMP_UPDATE && bandwidth > 0
                           ? sum(l, l->exchanges, pass, stage) / bandwidth
                           : 0);

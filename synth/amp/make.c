@@ -53,15 +53,17 @@ static GArray *find_candidates(Trials *t, AmpMethod method, GError **error)
     g_autoptr(LayerProfile) profile = *file ? layer_profile_read(file, error) : NULL;
     if (*file && !profile)
         return NULL;
-    g_autoptr(AmpCluster) cluster = synth_amp_cluster(t->question->view, error);
+    const ClusterView *view = t->question->view;
+    g_autoptr(AmpCluster) cluster = synth_amp_cluster(view, error);
+    if (cluster && t->search.faithful && !synth_amp_connect(cluster, view, error))
+        return NULL;
     const bool along =
         !profile &&
         g_strcmp0(t->question->options->strategy.sequence_parallel, "on") == 0;
     g_autoptr(AmpModel) model =
         !cluster ? NULL
-        : along
-            ? synth_amp_model_along_sequence(t->question->graph, t->question->view, error)
-            : synth_amp_model(t->question->graph, t->question->view, profile, error);
+        : along  ? synth_amp_model_along_sequence(t->question->graph, view, error)
+                 : synth_amp_model(t->question->graph, view, profile, error);
     return model ? synth_amp_search(model, cluster, &t->search, method, &t->n_most, error)
                  : NULL;
 }

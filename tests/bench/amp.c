@@ -39,7 +39,7 @@ static void search(uint32_t side)
         model_build("gpt2:global_batch=32", side * side, NULL, &error);
     g_autoptr(AmpCluster) devices = synth_amp_cluster(view, &error);
     g_autoptr(AmpModel) model = graph ? synth_amp_model(graph, view, NULL, &error) : NULL;
-    if (!devices || !model)
+    if (!devices || !model || !synth_amp_connect(devices, view, &error))
         g_error("%s", error->message);
     for (uint32_t d = 0; d < devices->n_devices; d++)
         devices->memory[d] = 1e12; /* no strategy is left out for memory */

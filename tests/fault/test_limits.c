@@ -189,8 +189,7 @@ static void write_large(const Sandbox *box, uint32_t gpus)
         "  - {name: a, type: v, gpus: %u, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
         "source: s}\n"
         "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
-        "source: s}\n"
-        COSTS_TEXT,
+        "source: s}\n" COSTS_TEXT,
         gpus);
     sandbox_write(box, "two.yaml", text);
 }
@@ -293,6 +292,19 @@ static void write_types(const Sandbox *box, uint32_t n)
     g_string_append(text, COSTS_TEXT);
     sandbox_write(box, "types.yaml", text->str);
     g_string_free(text, TRUE);
+}
+
+/* Of many machines, joint kept a bandwidth for each two, 32 GiB, which only another cost reads. */
+static void test_machines(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "many.yaml",
+                  "name: many\ndevice_types: [{name: v, rate: 1 TFLOP/s, memory: 1 GiB, "
+                  "source: s}]\nmachines: [{name: m, count: 65536, type: v, gpus: 1, "
+                  "source: s}]\n" COSTS_TEXT);
+    g_auto(Ran) ran = program_run_good(box, "plan " SMALL " many.yaml -q -p joint");
+    assert_string_equal(ran.err, "");
 }
 
 /* Sets of 32 types fill a word: hap aborted. With 900 joint asked for 10 GB, and ended. */
@@ -470,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_types),
+        cmocka_unit_test(test_machines),
         cmocka_unit_test(test_grids),
         cmocka_unit_test(test_bound_at_start),
         cmocka_unit_test(test_file_size_limit),

@@ -1,7 +1,8 @@
 /* Whole commands: arguments by a grammar that is made of the option tables, files that are damaged seeds. Each run is a process of
  * its own in an empty folder, with limits of time and memory:
  *
- *     fuzz_command [--runs N] [--seed S] [--first I] [--cpu SECONDS] [--keep DIR] [--show]
+ *     fuzz_command [--runs N] [--seed S] [--first I] [--cpu SECONDS] [--leaks N] [--keep DIR]
+ *                  [--show]
  *
  * DIR is on the file system of $TMPDIR.
  *
@@ -11,11 +12,13 @@
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,11 +30,13 @@
 /* The program's main(), under this name (tests/CMakeLists.txt). */
 extern int kilter_main(int argc, char **argv);
 
-enum { FINDING = 99, CPU_S = 20, SLOWER = 10, MEMORY_GIB = 2, MOST_MESSAGE = 2048 };
+enum { FINDING = 99, MEMORY_GIB = 2, MOST_MESSAGE = 2048 };
 
 #ifndef KILTER_SANITIZED
+enum { CPU_S = 20 };
 #define MEMORY_LIMITS "1GiB|900MiB|1500MiB|1GiB|64MiB|1B"
 #else
+enum { CPU_S = 200 };
 #define MEMORY_LIMITS \
     "1B|x" /* a sanitizer's own memory is more than any that is enough */
 const char *__asan_default_options(void);
@@ -540,32 +545,38 @@ static void made_line(Made *made)
 /* --- a run --- */
 
 typedef struct {
-    uint64_t seed, first, runs, cpu_s;
+    uint64_t seed, first, runs, leaks;
+    double cpu_s;
     char *keep;
     gboolean show;
     /* counts by status, and those that ended at a limit */
     uint64_t status[4], limited, said, broken;
 } Campaign;
 
-static int run_in(const char *folder, GPtrArray *argv, rlim_t cpu_s, int out, int err)
+/* Looking for leaks takes longer than most commands; `leaks`: whether to. */
+static int run_in(const char *folder, GPtrArray *argv, double cpu_s, bool leaks,
+                  const int file[2])
 {
     fflush(NULL);
     const pid_t child = fork();
     fuzz_check(child >= 0, "there is a process");
     if (child == 0) {
-#ifdef KILTER_SANITIZED
-        cpu_s *= SLOWER;
-#else
+#ifndef KILTER_SANITIZED
         const struct rlimit memory = {(rlim_t)MEMORY_GIB << 30, (rlim_t)MEMORY_GIB << 30};
         setrlimit(RLIMIT_DATA, &memory);
 #endif
-        const struct rlimit cpu = {cpu_s, cpu_s + 1}, core = {0, 0},
-                            file = {1 << 28, 1 << 28};
+        /* The timer is finer, the limit holds for processes that the command starts, too. */
+        const rlim_t whole_s = (rlim_t)cpu_s + 1;
+        const struct rlimit cpu = {whole_s, whole_s + 1}, core = {0, 0},
+                            size = {1 << 28, 1 << 28};
+        const suseconds_t us = (suseconds_t)((cpu_s - floor(cpu_s)) * G_USEC_PER_SEC);
+        const struct itimerval timer = {.it_value = {(time_t)cpu_s, us}};
+        setitimer(ITIMER_PROF, &timer, NULL);
         setrlimit(RLIMIT_CPU, &cpu);
         setrlimit(RLIMIT_CORE, &core);
-        setrlimit(RLIMIT_FSIZE, &file);
-        if (chdir(folder) != 0 || dup2(out, STDOUT_FILENO) < 0 ||
-            dup2(err, STDERR_FILENO) < 0)
+        setrlimit(RLIMIT_FSIZE, &size);
+        if (chdir(folder) != 0 || dup2(file[0], STDOUT_FILENO) < 0 ||
+            dup2(file[1], STDERR_FILENO) < 0)
             _exit(FINDING);
         close(STDIN_FILENO);
         if (open("/dev/null", O_RDONLY) != STDIN_FILENO)
@@ -573,7 +584,11 @@ static int run_in(const char *folder, GPtrArray *argv, rlim_t cpu_s, int out, in
         /* The program takes options out of its argv; those left in the array are no leaks. */
         static char **volatile words;
         words = g_memdup2(argv->pdata, argv->len * sizeof *argv->pdata);
-        exit(kilter_main((int)argv->len - 1, words));
+        const int code = kilter_main((int)argv->len - 1, words);
+        if (leaks)
+            exit(code);
+        fflush(NULL);
+        _exit(code);
     }
     int status = 0;
     fuzz_check(waitpid(child, &status, 0) == child, "the process ends");
@@ -621,7 +636,8 @@ static const char *wrong_with(Campaign *campaign, const Made *made, int status,
     const bool said = asked || strstr(err, "may take") || strstr(err, "takes about") ||
                       strstr(err, "memory-limit");
     if (!WIFEXITED(status)) {
-        const bool limit = WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL;
+        const int by = WTERMSIG(status);
+        const bool limit = by == SIGXCPU || by == SIGPROF || by == SIGKILL;
         campaign->limited += limit;
         campaign->said += limit && said;
         return !limit                            ? "a signal"
@@ -679,13 +695,14 @@ static void run_one(Campaign *campaign, uint64_t i)
     }
     if (campaign->show)
         printf("%" G_GUINT64_FORMAT ": %s\n", i, line->str);
-    const int out = memfd_create("out", MFD_CLOEXEC),
-              err = memfd_create("err", MFD_CLOEXEC);
-    const int status = run_in(folder, argv, campaign->cpu_s, out, err);
+    const int file[] = {memfd_create("out", MFD_CLOEXEC),
+                        memfd_create("err", MFD_CLOEXEC)};
+    const int status =
+        run_in(folder, argv, campaign->cpu_s, i % campaign->leaks == 0, file);
     gsize n_out, n_err;
-    g_autofree char *printed = text_of(out, &n_out), *said = text_of(err, &n_err);
-    close(out);
-    close(err);
+    g_autofree char *printed = text_of(file[0], &n_out), *said = text_of(file[1], &n_err);
+    close(file[0]);
+    close(file[1]);
     const char *wrong = wrong_with(campaign, &made, status, printed, said);
     if (campaign->show || wrong)
         printf(
@@ -696,8 +713,8 @@ static void run_one(Campaign *campaign, uint64_t i)
     if (wrong && campaign->keep) {
         g_autofree char *to = g_strdup_printf("%s/%" G_GUINT64_FORMAT, campaign->keep, i);
         g_autofree char *text = g_strdup_printf("%s\n", line->str);
-        g_autofree char *file = g_build_filename(folder, "line", NULL);
-        g_file_set_contents(file, text, -1, NULL);
+        g_autofree char *path = g_build_filename(folder, "line", NULL);
+        g_file_set_contents(path, text, -1, NULL);
         if (g_rename(folder, to) == 0)
             return;
     }
@@ -725,12 +742,14 @@ static void load(void)
 int main(int argc, char **argv)
 {
     enum { ENOUGH = 200 };
-    Campaign campaign = {.seed = 1, .runs = 100, .cpu_s = CPU_S};
+    Campaign campaign = {.seed = 1, .runs = 100, .cpu_s = CPU_S, .leaks = 1};
     const GOptionEntry entries[] = {
         {"runs", 0, 0, G_OPTION_ARG_INT64, &campaign.runs, "Runs", "N"},
         {"seed", 0, 0, G_OPTION_ARG_INT64, &campaign.seed, "Seed", "S"},
         {"first", 0, 0, G_OPTION_ARG_INT64, &campaign.first, "The first run", "I"},
-        {"cpu", 0, 0, G_OPTION_ARG_INT64, &campaign.cpu_s, "Most seconds of a run", "S"},
+        {"cpu", 0, 0, G_OPTION_ARG_DOUBLE, &campaign.cpu_s, "Most seconds of a run", "S"},
+        {"leaks", 0, 0, G_OPTION_ARG_INT64, &campaign.leaks,
+         "Look for leaks in each Nth run", "N"},
         {"keep", 0, 0, G_OPTION_ARG_FILENAME, &campaign.keep, "For what is broken",
          "DIR"},
         {"show", 0, 0, G_OPTION_ARG_NONE, &campaign.show, "Print each line", NULL},
@@ -738,7 +757,8 @@ int main(int argc, char **argv)
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_add_main_entries(context, entries, NULL);
     g_unsetenv("KILTER_PATH");
-    if (!g_option_context_parse(context, &argc, &argv, NULL) || argc != 1) {
+    if (!g_option_context_parse(context, &argc, &argv, NULL) || argc != 1 ||
+        campaign.leaks < 1) {
         fprintf(stderr, "expected options alone\n");
         return 2;
     }

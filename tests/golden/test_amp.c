@@ -74,6 +74,7 @@ static AmpCluster *load_cluster(const char *name)
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
     AmpCluster *amp = synth_amp_cluster(view, &error);
     assert_no_error(error);
+    assert_true(synth_amp_connect(amp, view, &error));
     return amp;
 }
 

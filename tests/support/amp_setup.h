@@ -24,6 +24,7 @@ static inline AmpSetup amp_setup_on(Cluster *cluster, const char *model)
     assert_no_error(error);
     s.devices = synth_amp_cluster(s.view, &error);
     assert_no_error(error);
+    assert_true(synth_amp_connect(s.devices, s.view, &error));
     return s;
 }
 
