@@ -74,12 +74,12 @@ static uint32_t screen_indent(const char *line)
     return (uint32_t)strspn(line, " ");
 }
 
-/* The bytes of a word: where it is longer than a line, up to its last comma or bar in that. */
+/* The bytes of a word: where it is longer than a line, up to its last comma, bar, slash or plus. */
 static gsize screen_part(const char *word, gsize n, uint32_t room)
 {
     gsize part = n;
     for (gsize i = 0; n > room && i < room; i++)
-        if (word[i] == ',' || word[i] == '|')
+        if (strchr(",|/+", word[i]))
             part = i + 1;
     return part;
 }
@@ -96,15 +96,21 @@ static void screen_fold(GString *out, const char *line, uint32_t width, uint32_t
     for (const char *at = line + first; *at;) {
         const gsize blanks = strspn(at, " ");
         gsize n = strcspn(at + blanks, " ");
-        if (g_str_has_prefix(at + blanks + n, " %")) /* a number keeps its sign */
-            n += 1 + strcspn(at + blanks + n + 1, " ");
-        if (!command)
-            n = screen_part(at + blanks, n, room - indent);
+        const gsize unit = 1 + strcspn(at + blanks + n + (at[blanks + n] != '\0'), " ");
+        if (g_ascii_isdigit(at[blanks + n - 1]) && at[blanks + n] == ' ' && unit <= 4)
+            n += unit; /* a number keeps its unit */
+        n = screen_part(at + blanks, n, room - (command ? 0 : indent));
         g_autofree char *word = g_strndup(at + blanks, n);
         const uint32_t length = screen_length(word);
         if (column > indent && column > first && column + blanks + length > room) {
-            g_string_append_printf(out, "%s\n%*s", command ? " \\" : "", (int)indent, "");
-            column = indent;
+            /* a word of a command goes on without blanks */
+            const int next = command && blanks == 0 ? 0 : (int)indent;
+            g_string_append_printf(out, "%s\n%*s",
+                                   !command ? ""
+                                   : blanks ? " \\"
+                                            : "\\",
+                                   next, "");
+            column = (uint32_t)next;
         } else {
             g_string_append_printf(out, "%*s", (int)blanks, "");
             column += (uint32_t)blanks;
@@ -177,9 +183,9 @@ static uint32_t screen_gap(const char *line)
 /* Where a line that is too long goes on: below what stands behind its first gap, or indented. */
 static uint32_t screen_hang(const char *line)
 {
-    enum { FARTHEST = 24 };
-    const uint32_t at = screen_gap(line);
-    return at > 0 && at <= FARTHEST ? at : screen_indent(line) + GO_ON;
+    enum { FARTHEST = 24, DEEP = 12 };
+    const uint32_t at = screen_gap(line), indent = screen_indent(line);
+    return at > 0 && at <= FARTHEST ? at : indent >= DEEP ? indent : indent + GO_ON;
 }
 
 static void screen_add_line(GString *out, const char *line, uint32_t width)
@@ -205,35 +211,36 @@ static char *screen_squeeze(const char *line, const bool *blank)
     return g_string_free(g_steal_pointer(&out), FALSE);
 }
 
-/* Adds n rows: with narrow gutters, and with the columns that still do not fit in lines of their
- * own. */
+/* Adds n rows with narrow gutters: the columns that fit, and in lines below the others. */
 static void add_table(GString *out, char **line, uint32_t n, uint32_t width)
 {
     bool blank[COLUMNS];
     g_autoptr(GPtrArray) row = g_ptr_array_new_with_free_func(g_free);
+    uint32_t cut[COLUMNS] = {0}, n_cuts = 0, widest = 0;
     blank_columns(line, n, blank);
-    bool fits = true;
     for (uint32_t i = 0; i < n; i++) {
-        char *narrow = screen_squeeze(line[i], blank);
-        fits &= screen_length(narrow) <= width;
-        g_ptr_array_add(row, narrow);
+        g_ptr_array_add(row, screen_squeeze(line[i], blank));
+        widest = MAX(widest, screen_length(row->pdata[i]));
     }
     blank_columns((char **)row->pdata, n, blank);
-    const uint32_t gutter = gutter_of(blank, width);
-    values_at (const char *, text, i, row->pdata, n) {
-        const char *cut = gutter ? screen_at(text, gutter) : text + strlen(text);
-        g_autofree char *head = g_strchomp(g_strndup(text, (gsize)(cut - text)));
-        const char *tail = cut + strspn(cut, " ");
-        if (fits || !*tail) {
-            screen_add_line(out, text, width);
-            continue;
+    for (uint32_t next = 1;
+         next > 0 && widest - cut[n_cuts] + (n_cuts ? GO_ON : 0) > width;) {
+        next = gutter_of(blank + cut[n_cuts], width - (n_cuts ? GO_ON : 0));
+        if (next > 0) {
+            cut[n_cuts + 1] = cut[n_cuts] + next;
+            n_cuts++;
         }
-        /* Columns stay below one another. */
-        g_autofree char *rest =
-            g_strdup_printf("%*s%s", GO_ON + (int)(tail - cut), "", tail);
-        g_string_append_printf(out, "%s\n", head);
-        screen_add_line(out, rest, width);
     }
+    values_at (const char *, text, i, row->pdata, n)
+        for (uint32_t k = 0; k <= n_cuts; k++) {
+            const char *at = screen_at(text, cut[k]),
+                       *end = k < n_cuts ? screen_at(text, cut[k + 1]) : at + strlen(at);
+            g_autofree char *part = g_strndup(at, (gsize)(end - at)),
+                            *shown = g_strdup_printf("%*s%s", k ? GO_ON : 0, "",
+                                                     g_strchomp(part));
+            if (k == 0 || *part)
+                screen_add_line(out, shown, width);
+        }
 }
 
 static char *with_colors(const char *text, bool color)

@@ -46,12 +46,38 @@ static void test_tables(void **state)
         TEST_FAIL_AT(__FILE__, __LINE__, "%s", folded);
 }
 
+/* Columns that do not fit below the first ones go below these. */
+static void test_columns(void **state)
+{
+    (void)state;
+    static const char WIDE[] =
+        "  memory per GPU   weights  gradients  optimizer  total\n"
+        "  a100            12.0 GiB   1.00 GiB   2.00 GiB  15.0 GiB of 80.0 GiB\n";
+    for (uint32_t width = 40; width < 80; width++)
+        check_fits(WIDE, width);
+    g_autofree char *narrow = screen_text(WIDE, 40, false);
+    if (!strstr(narrow, "\n  a100            12.0 GiB   1.00 GiB\n      2.00 GiB  15.0 "
+                        "GiB of 80.0 GiB\n"))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", narrow);
+    /* a number keeps its unit */
+    g_autofree char *line =
+        screen_text("the iteration takes at most about 4.47 s\n", 39, false);
+    assert_string_equal(line, "the iteration takes at most about\n    4.47 s\n");
+}
+
 /* A command goes on behind a backslash, so that it can be copied. */
 static void test_commands(void **state)
 {
     (void)state;
     g_autofree char *narrow = screen_text(TABLE, 50, false);
     assert_non_null(strstr(narrow, "lab.yaml \\\n"));
+    /* A word longer than a line goes on without blanks, so that it stays one word. */
+    static const char LONG[] =
+        "  kilter plan llama:global_batch=128,seq=4096,precision=bf16,optimizer=sgd\n";
+    check_fits(LONG, 40);
+    g_autofree char *word = screen_text(LONG, 40, false);
+    if (!strstr(word, ",\\\nprecision=bf16,"))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", word);
 }
 
 /* A specification longer than a line is broken behind commas; usage is no command to copy. */
@@ -96,9 +122,9 @@ static void test_terms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_widths), cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_widths),   cmocka_unit_test(test_tables),
         cmocka_unit_test(test_commands), cmocka_unit_test(test_long_words),
-        cmocka_unit_test(test_colors),
+        cmocka_unit_test(test_columns),  cmocka_unit_test(test_colors),
         cmocka_unit_test(test_terms)};
     return cmocka_run_group_tests_name("screen", tests, NULL, NULL);
 }
