@@ -2,6 +2,7 @@
 #include "experiments/render.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
+#include "data/models/model.h"
 
 #include <glib.h>
 #include <jansson.h>
@@ -263,10 +264,11 @@ static bool render_value(GString *out, const json_t *value, const char *text)
         return put_over(out, value, &spec);
     const bool there = render_is_there(value);
     g_autofree char *words =
-        json_is_number(value) ? number_text(value, &spec)
-        : !there              ? g_strdup("-")
-        : json_is_array(value)
-            ? list_text(value, &spec)
+        json_is_number(value)  ? number_text(value, &spec)
+        : !there               ? g_strdup("-")
+        : json_is_array(value) ? list_text(value, &spec)
+        : strcmp(spec.kind, "brief") == 0
+            ? model_brief(json_string_value(value))
             : g_strdup(json_is_string(value) ? json_string_value(value) : "yes");
     render_pad(out, words, spec.width, spec.left);
     return there;

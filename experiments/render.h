@@ -6,6 +6,7 @@
  *                           time bytes bandwidth rate    with a unit and three digits (data/base/units.h)
  *                           f g % ms flop si n n%        %f, %g, in percent, in milliseconds, "1.04 GFLOP", "8.03 B", "114,000", "46.5 %"
  *                           s                            "s" unless the number is 1
+ *                           brief                        a model's spec without its defaults
  *                           count over                   the length of a list; by how much it, or a number, exceeds PRECISION
  *                           names rest                   "a, b, c and 4 more"; from the second entry on, "layers.1-7, layers.9"
  *     [A|B|C]             the first text whose members are all there, else nothing; null, false, "" and empty lists count as absent

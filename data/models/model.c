@@ -313,6 +313,28 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     return NULL;
 }
 
+char *model_brief(const char *canonical)
+{
+    g_autofree char *name = NULL;
+    const char *list;
+    const ModelEntry *entry = split_spec(canonical, &name, &list);
+    const ModelParams params = model_params_new(entry ? entry : &MODEL_OF_TEXT);
+    if (!entry && !strstr(list, "capacity_factor=")) /* a profile, or ONNX */
+        return g_strdup(canonical);
+    g_autofree char *defaults = model_params_spec("", &params);
+    g_auto(GStrv) usual = g_strsplit(defaults + 1, ",", -1),
+                  pair = g_strsplit(list, ",", -1);
+    g_autoptr(GString) brief = g_string_new(name);
+    char mark = ':';
+    for (char **at = pair; *at; at++)
+        if (!g_strv_contains((const char *const *)usual, *at) ||
+            g_str_has_prefix(*at, "precision=")) {
+            g_string_append_printf(brief, "%c%s", mark, *at);
+            mark = ',';
+        }
+    return g_strdup(brief->str);
+}
+
 /* Whether a file is meant that may not be there. */
 static bool is_file(const char *spec, const char *name)
 {

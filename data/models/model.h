@@ -43,6 +43,9 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
 Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
                         char **canonical, GError **error);
 
+/* A canonical spec without the model's defaults, which has the same graph. Caller frees. */
+char *model_brief(const char *canonical);
+
 /* Whether a spec can be read: its name or file, its keys, and each value by itself. */
 bool model_check(const char *spec, GError **error);
 /* The canonical spec without building the model: everything about a spec is checked except the

@@ -8,6 +8,7 @@
 #include "data/base/units.h"
 #include "data/cluster/change.h"
 #include "data/formats/export/export.h"
+#include "data/models/model.h"
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
@@ -89,7 +90,10 @@ static char *advice(const AdviseRow *row, uint32_t n)
 static void advise_add_words(GStrvBuilder *words, const char *option, char *const *text)
 {
     for (uint32_t i = 0; text && text[i]; i++)
-        g_strv_builder_add_many(words, option, text[i], NULL);
+        if (g_str_has_prefix(text[i], "for="))
+            g_strv_builder_add_many(words, "--for", text[i] + strlen("for="), NULL);
+        else
+            g_strv_builder_add_many(words, option, text[i], NULL);
 }
 
 /* The command that makes the choice's plan. */
@@ -97,7 +101,8 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
                                const AdviseAsked *asked)
 {
     g_autoptr(GStrvBuilder) words = g_strv_builder_new();
-    g_strv_builder_add_many(words, "plan", portfolio->model, asked->cluster, NULL);
+    g_autofree char *model = model_brief(portfolio->model);
+    g_strv_builder_add_many(words, "plan", model, asked->cluster, NULL);
     for (ChangeKind kind = 0; kind < CHANGES; kind++) {
         const bool chooses = kind == CHANGE_ONLY || kind == CHANGE_WITHOUT;
         g_autofree char *option = g_strdup_printf("--%s", change_name(kind));

@@ -52,7 +52,7 @@ char *page_of(const char *template, const char *title, const json_t *facts,
         escaped, css, body, js);
 }
 
-void page_text(GString *page, const char *text)
+static void page_text(GString *page, const char *text)
 {
     g_autofree char *escaped = escape(text);
     g_string_append(page, escaped);
@@ -103,12 +103,10 @@ char *page_svg(const char *svg, bool first, GError **error)
 
 /* --- tables --- */
 
-void page_table(GString *page, const char *caption, const char *const *columns)
+void page_table(GString *page, const char *const *columns)
 {
-    g_string_append(page, "<div class=\"scroll\">\n<table class=\"sort\">\n");
-    if (caption)
-        page_add(page, "caption", "%s", caption);
-    g_string_append(page, "<thead>\n<tr>\n");
+    g_string_append(page,
+                    "<div class=\"scroll\">\n<table class=\"sort\">\n<thead>\n<tr>\n");
     for (; *columns; columns++) {
         const bool number = **columns == '#';
         page_add(page, number ? "th class=\"n\" scope=\"col\"" : "th scope=\"col\"", "%s",

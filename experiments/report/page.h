@@ -14,14 +14,12 @@ char *page_of(const char *template, const char *title, const json_t *facts,
 /* <ELEMENT>text</ELEMENT>; ELEMENT may have attributes, as in "p class='x'". */
 void page_add(GString *page, const char *element, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
-/* Text alone, escaped. */
-void page_text(GString *page, const char *text);
 /* A link to a place of the page. */
 void page_anchor(GString *page, const char *id, const char *text);
 
 /* Begins a table; scripts make it sortable by its head. A column whose name begins with '#' holds
  * numbers; the '#' is not shown. */
-void page_table(GString *page, const char *caption, const char *const *columns);
+void page_table(GString *page, const char *const *columns);
 /* Begins a row with an id that links can lead to; a cell for each column follows: page_cell,
  * page_number, page_link, or page_mark with a class of its own. */
 void page_row_of(GString *page, const char *id);

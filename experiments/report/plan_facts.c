@@ -7,6 +7,7 @@
 #include "data/base/json.h"
 #include "data/formats/export/export.h"
 #include "data/graph/facts.h"
+#include "data/models/model.h"
 #include "experiments/answers/sensitivity.h"
 #include "experiments/render.h"
 
@@ -319,11 +320,12 @@ static void add_origin(json_t *answer, const Evaluation *evaluation, const char 
     g_autofree char *text = plan_write(plan, evaluation->graph);
     g_autofree char *hash = g_compute_checksum_for_string(G_CHECKSUM_SHA256, text, -1);
     g_auto(GStrv) pairs = g_strsplit(plan->options ? plan->options : "", " ", -1);
-    g_string_append_printf(line, "%s %s --planner %s --granularity %s", plan->model,
+    g_autofree char *model = model_brief(plan->model);
+    g_string_append_printf(line, "%s %s --planner %s --granularity %s", model,
                            plan->cluster, plan->planner,
                            granularity_name(plan->granularity));
     for (char **pair = pairs; *pair; pair++)
-        if (**pair)
+        if (**pair && !g_str_has_prefix(*pair, "for="))
             g_string_append_printf(line, " --set %s", *pair);
     if (plan->target)
         g_string_append_printf(line, " --for %s", plan->target);

@@ -138,7 +138,7 @@ static bool report_add_drawn(const ReportParts *report, const ReportPart *part,
     Drawn drawn = {report->page, part->name, rows};
     g_string_append(report->page, "<details>\n");
     page_add(report->page, "summary", "Numbers of the picture");
-    page_table(report->page, NULL, COLUMNS);
+    page_table(report->page, COLUMNS);
     const bool good = store_query(report->store, query, add_drawn, &drawn, error);
     page_table_end(report->page);
     g_string_append(report->page, "</details>\n");
@@ -244,7 +244,7 @@ static bool add_rows(const ReportParts *report, const ReportPart *part, GError *
         name);
     g_string_append(report->page, "<details>\n");
     page_add(report->page, "summary", "Rows of %s", part->name);
-    page_table(report->page, NULL, COLUMNS);
+    page_table(report->page, COLUMNS);
     ReportRows list = {report->page, part->name};
     const bool good = store_query(report->store, sql, add_result, &list, error);
     page_table_end(report->page);

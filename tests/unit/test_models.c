@@ -534,6 +534,28 @@ static void test_spec_list(void **state)
 
 /* Configurations that are called by a name have as many parameters as their model cards say, to the
  * last one, and a plan has the name in place of a path. */
+/* Only defaults are left out, so that the rest means the same on as many GPUs. */
+static void test_brief(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *spec, *brief;
+    } CASE[] = {
+        {"vgg19:batch=64,dropout=0", "vgg19:global_batch=512,dropout=0,precision=single"},
+        {"bert-moe", "bert-moe:global_batch=256,experts=16,precision=single"},
+        {"llama-3.1-8b:seq=128,global_batch=8,optimizer=sgd,train=lora:8",
+         "llama-3.1-8b:global_batch=8,seq=128,optimizer=sgd,precision=bf16,train=lora:"
+         "8"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *content = NULL, *same = NULL;
+        g_autofree char *whole = model_resolve(CASE[i].spec, 8, &content, NULL);
+        g_autofree char *brief = model_brief(whole);
+        g_autofree char *again = model_resolve(brief, 8, &same, NULL);
+        assert_string_equal(brief, CASE[i].brief);
+        assert_string_equal(again, whole);
+    }
+}
+
 static void test_configs(void **state)
 {
     (void)state;
@@ -586,6 +608,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec_list),
         cmocka_unit_test(test_configs),
+        cmocka_unit_test(test_brief),
         cmocka_unit_test(test_table_1),
         cmocka_unit_test(test_known_counts),
         cmocka_unit_test(test_own_moments),

@@ -9,7 +9,7 @@ static void test_escaped(void **state)
     static const char *const COLUMNS[] = {"#x", "y", NULL};
     GString *page = g_string_new(NULL);
     page_add(page, "p", "%s", NAME);
-    page_table(page, NAME, COLUMNS);
+    page_table(page, COLUMNS);
     page_row_of(page, NAME);
     page_link(page, NAME, NAME);
     page_mark(page, "n", NAME);
