@@ -124,8 +124,8 @@ static Configuration *configuration_at(Experiment *experiment, const GridPlace *
     return c;
 }
 
-/* Identifies a configuration. Its method is shared by all with the same planner, granularity and
- * fidelity, and made for the first of them. */
+/* Identifies a configuration. Its method is shared by all with the same cluster, planner,
+ * granularity and fidelity, and made for the first of them. */
 static bool identify(Experiment *experiment, Configuration *c, const GridPlace *place,
                      StorePart **method, GError **error)
 {
@@ -159,7 +159,9 @@ static bool advance(const Grid *grid, GridPlace *place)
 
 static uint32_t way_of(const Grid *grid, const GridPlace *place)
 {
-    return (place->at[GRID_PLANNER] * grid->n_granularity + place->at[GRID_GRANULARITY]) *
+    return ((place->at[GRID_CLUSTER] * grid->planner->len + place->at[GRID_PLANNER]) *
+                grid->n_granularity +
+            place->at[GRID_GRANULARITY]) *
                grid->n_fidelity +
            place->at[GRID_FIDELITY];
 }
@@ -167,7 +169,8 @@ static uint32_t way_of(const Grid *grid, const GridPlace *place)
 static bool fill_grid(Experiment *experiment, GError **error)
 {
     const Grid *grid = &experiment->grid;
-    const uint32_t n_ways = grid->planner->len * grid->n_granularity * grid->n_fidelity;
+    const uint32_t n_ways =
+        grid->cluster->len * grid->planner->len * grid->n_granularity * grid->n_fidelity;
     g_autoptr(GPtrArray) methods =
         g_ptr_array_new_with_free_func((GDestroyNotify)store_part_unref);
     g_ptr_array_set_size(methods, (gint)n_ways);

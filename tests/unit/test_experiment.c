@@ -77,6 +77,24 @@ static void test_granularity_by_planner(void **state)
     assert_int_equal(experiment_at(given, 1)->granularity, GRANULARITY_MACHINE);
 }
 
+/* A row's identity follows from its own cluster, whatever clusters stand beside it: a cluster of data
+ * sheets also depends on what frameworks hold. */
+static void test_identity_by_own_cluster(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    static const char TEXT[] = "name: x\ngrid:\n  model: ['" SMALL "']\n"
+                               "  planner: [auto, amp]\n  cluster: ";
+    g_autofree char *both = g_strconcat(TEXT, "[hap-8, 2xa100-40g@eth-100]\n", NULL),
+                    *one = g_strconcat(TEXT, "[2xa100-40g@eth-100]\n", NULL);
+    g_autoptr(Experiment) mixed = load(box, both, NULL);
+    g_autoptr(Experiment) alone = load(box, one, NULL);
+    assert_int_equal(experiment_count(mixed), 4);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_string_equal(experiment_at(mixed, 2 + i)->hash,
+                            experiment_at(alone, i)->hash);
+}
+
 /* An entry's own options come after those of the file. */
 static void test_options_of_a_planner(void **state)
 {
@@ -474,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_grid_is_the_product),
         cmocka_unit_test(test_defaults_and_changes),
         cmocka_unit_test(test_granularity_by_planner),
+        cmocka_unit_test(test_identity_by_own_cluster),
         cmocka_unit_test(test_options_of_a_planner),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_one_question_by_many_names),
