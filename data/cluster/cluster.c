@@ -10,7 +10,6 @@
 #include "data/cluster/network_spec.h"
 #include "data/cluster/price.h"
 #include "data/cluster/sites.h"
-#include "data/cluster/tuning.h"
 
 #include <string.h>
 

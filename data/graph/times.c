@@ -9,13 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-OpTimes *op_times_new(void)
-{
-    return g_new0(OpTimes, 1);
-}
-
-FREE_DEFINE(op_times_free, OpTimes, times, free_column(times->curve, times->n, point),
-            g_free(times->curve));
+static FREE_DEFINE(op_times_free, OpTimes, times,
+                   free_column(times->curve, times->n, point), g_free(times->curve));
 
 static ORDER_DEFINE(by_samples, TimePoint, ASCENDING(samples));
 
@@ -121,7 +116,7 @@ void graph_set_times(Graph *graph, OpId id, const char *type, uint32_t n,
             g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)op_times_free);
     OpTimes *times = g_hash_table_lookup(graph->times, GUINT_TO_POINTER(id));
     if (!times) {
-        times = op_times_new();
+        times = g_new0(OpTimes, 1);
         g_hash_table_insert(graph->times, GUINT_TO_POINTER(id), times);
     }
     add_curve(times, g_string_chunk_insert_const(graph->names, type), n, point);

@@ -27,9 +27,6 @@ typedef struct {
     TimeCurve *curve;
 } OpTimes;
 
-OpTimes *op_times_new(void);
-void op_times_free(OpTimes *times);
-
 /* NULL: the type was not measured. */
 const TimeCurve *op_times_of(const OpTimes *times, const char *type);
 

@@ -317,18 +317,6 @@ static json_t *member_json(const PlanMember *member, const Plan *plan, const Gra
     g_assert_not_reached();
 }
 
-static json_t *plan_json(const Plan *plan, const Graph *graph)
-{
-    json_t *root = json_object();
-    for (uint32_t i = 0; i < G_N_ELEMENTS(MEMBERS); i++) {
-        json_t *value = member_json(&MEMBERS[i], plan, graph);
-        if (value)
-            json_object_set_new(root, MEMBERS[i].key, value);
-    }
-    plan_json_seal(root);
-    return root;
-}
-
 /* --- the seal --- */
 
 /* A digest of the values of keys (NULL: all keys except the seal itself and wall-clock times). The
@@ -354,11 +342,18 @@ static char *digest(const json_t *root, const char *const *keys)
 
 static const char *const SHARDS[] = {"ratios", "segments", "splits", "groups", NULL};
 
-void plan_json_seal(json_t *root)
+static json_t *plan_json(const Plan *plan, const Graph *graph)
 {
+    json_t *root = json_object();
+    for (uint32_t i = 0; i < G_N_ELEMENTS(MEMBERS); i++) {
+        json_t *value = member_json(&MEMBERS[i], plan, graph);
+        if (value)
+            json_object_set_new(root, MEMBERS[i].key, value);
+    }
     g_autofree char *shards = digest(root, SHARDS), *all = digest(root, NULL);
     json_object_set_new(root, PLAN_SEAL,
                         json_pack("{s: s, s: s}", "shards", shards, "plan", all));
+    return root;
 }
 
 static bool is_sealed(const json_t *root, const char *part, const char *digest)

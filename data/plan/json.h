@@ -80,10 +80,7 @@ const PlanMember *plan_member(uint32_t i);
 /* The default stream of an instruction of that kind. */
 uint8_t plan_json_stream(InstrKind kind, Collective collective);
 
-/* Seals a plan's object with two digests: of the members that determine the shards, and of
- * everything. */
-void plan_json_seal(json_t *root);
-/* Whether each digest still matches the content. */
+/* Whether the digests of the members that determine the shards, and of all, still match. */
 void plan_json_seals(const json_t *root, bool *shards, bool *all);
 
 /* The number of counts of a split. */

@@ -101,7 +101,8 @@ bool prediction_interval(const ClusterView *view, double coverage, double time_s
     return true;
 }
 
-json_t *prediction_interval_json(const ClusterView *view, double coverage, double time_s)
+static json_t *prediction_interval_json(const ClusterView *view, double coverage,
+                                        double time_s)
 {
     double ends[2];
     return prediction_interval(view, coverage, time_s, ends)

@@ -13,10 +13,9 @@ Fitted *prediction_record(const TrialPlan *plan, const double *held_out_s, uint3
 
 /* The ends of the interval in which measured times lie in a part `coverage` of cases, for a plan on
  * all devices of the view that is predicted to take time_s. False on a cluster that was not fitted,
- * and where there are too few trials. As JSON: [low, high] or null. */
+ * and where there are too few trials. */
 bool prediction_interval(const ClusterView *view, double coverage, double time_s,
                          double ends[2]);
-json_t *prediction_interval_json(const ClusterView *view, double coverage, double time_s);
 
 /* Adds interval_50_s and interval_90_s ([low, high], or null where there are too few trials),
  * out_of_domain and outside (texts) to the object; adds nothing on a cluster that was not

@@ -5,7 +5,6 @@
 #include "data/models/model.h"
 #include "experiments/answers.h"
 #include "experiments/cli/exec_plan.h"
-#include "synth/synth.h"
 
 /* The theory needs no cluster, since sizes are the same on every cluster here: it takes a model for
  * this many GPUs, shrunk for this many devices. */

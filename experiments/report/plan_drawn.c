@@ -2,7 +2,6 @@
  * what limits the iteration, transfers and links. Places are in thousandths of the width. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/json.h"

@@ -1,9 +1,9 @@
 /* Stored results: finding one, and asking its question again. */
 #include "experiments/sweep/stored.h"
 
-#include <math.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/base/units.h"
 #include "experiments/sweep/result.h"
 
@@ -177,11 +177,6 @@ static void compare(json_t *differences, const char *column, json_t *stored, jso
     json_decref(now);
 }
 
-static json_t *real_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *text_json(const char *text)
 {
     return text ? json_loads(text, JSON_DECODE_ANY, NULL) : json_null();
@@ -209,7 +204,7 @@ static json_t *compare_all(const json_t *row, const StoreResult *r)
 #define COMPARE_SAME(name, kind) \
     compare(list, #name, json_object_get(row, #name), NOW_##kind(r, name));
 #define NOW_TEXT(r, name)  json_string((r)->name)
-#define NOW_REAL(r, name)  real_json((r)->name)
+#define NOW_REAL(r, name)  json_number((r)->name)
 #define NOW_COUNT(r, name) json_integer((r)->name)
 #define NOW_BYTES(r, name) json_integer((json_int_t)(r)->name)
 #define NOW_FLAG(r, name)  json_integer((r)->name)

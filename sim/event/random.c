@@ -1,6 +1,8 @@
 /* Random streams, each with a key of its own. */
 #include "sim/event/random.h"
 
+#include <string.h>
+
 static uint64_t scramble(uint64_t z)
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -35,9 +37,19 @@ void sim_random_start(SimRandom *random, uint64_t key)
     random->rng = (gsl_rng){&SPLITMIX64, &random->state};
 }
 
+uint64_t sim_random_next(uint64_t x)
+{
+    return scramble(x + 0x9e3779b97f4a7c15u);
+}
+
 uint64_t sim_random_mix(uint64_t a, uint64_t b)
 {
-    return scramble(scramble(a + 0x9e3779b97f4a7c15u) ^ b);
+    return scramble(sim_random_next(a) ^ b);
+}
+
+uint64_t sim_random_bits(double value)
+{
+    return *(uint64_t *)memcpy(&(uint64_t){0}, &value, sizeof value);
 }
 
 /* The FNV-1a hash. */

@@ -14,28 +14,13 @@
 #include <string.h>
 
 #include "data/base/order.h"
+#include "sim/event/random.h"
 #include "sim/network/lower/lower.h"
 
 enum {
     FEW_MESSAGES = 16,   /* with fewer messages bundles are not worth their time */
     MEMBERS_A_CLASS = 4, /* messages per class, at least, on average */
 };
-
-/* The finalizer of splitmix64. */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
-static uint64_t bits(double value)
-{
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    return word;
-}
 
 typedef struct {
     SimLowered *lowered;
@@ -60,10 +45,11 @@ static uint32_t count_link_colours(const Colours *c)
 static void colour_messages(const Colours *c)
 {
     items_at (const LoweredMessage, m, i, c->message, c->n) {
-        uint64_t sum = mix(bits(m->bytes)) + 3 * mix(bits(m->latency_s));
+        uint64_t sum = sim_random_next(sim_random_bits(m->bytes)) +
+                       3 * sim_random_next(sim_random_bits(m->latency_s));
         for (uint32_t k = 0; k < m->n_uses; k++)
             sum += c->link_colour[c->use[m->first_use + k].link];
-        c->message_colour[i] = mix(sum);
+        c->message_colour[i] = sim_random_next(sum);
     }
 }
 
@@ -75,7 +61,7 @@ static void colour_links(const Colours *c)
             c->link_sum[c->use[m->first_use + k].link] += c->message_colour[i];
     }
     for (uint32_t l = 0; l < c->n_links; l++)
-        c->link_colour[l] = mix(c->link_colour[l] + c->link_sum[l]);
+        c->link_colour[l] = sim_random_next(c->link_colour[l] + c->link_sum[l]);
 }
 
 /* The class of each message (the caller frees them), or NULL if there are too many classes. */
@@ -170,7 +156,8 @@ void lower_bundles(SimLowered *lowered, const Topology *topology)
                        sorted};
     uint32_t n_colours = 0, n_classes;
     for (uint32_t l = 0; l < n_links; l++)
-        link_colour[l] = mix(bits(topology->link[l].bandwidth) + topology->link[l].inner);
+        link_colour[l] = sim_random_next(sim_random_bits(topology->link[l].bandwidth) +
+                                         topology->link[l].inner);
     for (uint32_t before = 0; n_colours == 0 || n_colours != before;) {
         before = n_colours;
         colour_messages(&c);

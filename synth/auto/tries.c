@@ -2,7 +2,6 @@
 #include "synth/auto/tries.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/order.h"

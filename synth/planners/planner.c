@@ -8,7 +8,6 @@
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "synth/amp/make.h"
-#include "synth/auto/make.h"
 #include "synth/baselines/make.h"
 #include "synth/hap/make.h"
 #include "synth/hidup/make.h"

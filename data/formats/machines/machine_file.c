@@ -68,8 +68,10 @@ void machine_file_warn(MachineFile *machine, const char *format, ...)
     va_end(args);
 }
 
-const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
-                                     const DeviceSheet *all, uint32_t gpu)
+/* The data sheet of a GPU by product name or PCI id, or `all` if that is given; NULL: none. */
+static const DeviceSheet *machine_gpu_sheet(const MachineFile *machine,
+                                            const Sheets *sheets, const DeviceSheet *all,
+                                            uint32_t gpu)
 {
     KILTER_ASSERT(gpu < machine->n_gpus);
     if (all)
@@ -79,7 +81,9 @@ const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *s
                : sheets_find_pci(sheets, machine->gpu[gpu].pci);
 }
 
-const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets)
+/* The data sheet of all GPUs; NULL if there is none, or if they differ. */
+static const DeviceSheet *machine_file_sheet(const MachineFile *machine,
+                                             const Sheets *sheets)
 {
     const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, 0);
     for (uint32_t i = 1; i < machine->n_gpus; i++)

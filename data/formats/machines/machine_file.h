@@ -59,12 +59,6 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
                                 const Sheets *sheets, GError **error);
 AUTOPTR(machine_file_free, MachineFile)
 
-/* The data sheet of a GPU by product name or PCI id, or `all` if that is not NULL; NULL if there is
- * none. */
-const DeviceSheet *machine_gpu_sheet(const MachineFile *machine, const Sheets *sheets,
-                                     const DeviceSheet *all, uint32_t gpu);
-/* The data sheet of all GPUs; NULL if there is none, or if they differ. */
-const DeviceSheet *machine_file_sheet(const MachineFile *machine, const Sheets *sheets);
 /* "h100-sxm", or "2 rtx-a6000 + 2 rtx-3090"; NULL if a GPU has no sheet. Caller frees. */
 char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
                            const DeviceSheet *all);

@@ -2,7 +2,6 @@
 #include "data/formats/measured/memory_snapshot.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/each.h"

@@ -7,17 +7,8 @@
  * device, a route or a fault that is unlike the others gives its links classes of their own.
  * Classes are found by a hash of 64 bits of a link's bandwidth and weights; a false match takes two
  * equal hashes. */
-#include <string.h>
-
 #include "sim/event/random.h"
 #include "sim/network/lower/lower.h"
-
-static uint64_t bits(double value)
-{
-    uint64_t word;
-    memcpy(&word, &value, sizeof word);
-    return word;
-}
 
 /* Adds what tells the links of rounds from others to their keys; sums make the order irrelevant. */
 static void add_rounds(const LoweredUses *uses, uint64_t *n_rounds, uint64_t *key)
@@ -27,7 +18,7 @@ static void add_rounds(const LoweredUses *uses, uint64_t *n_rounds, uint64_t *ke
         for (uint32_t k = 0; k < round->n_uses; k++) {
             const SimUse *use = &g_array_index(uses->use, SimUse, round->first_use + k);
             KILTER_ASSERT(use->weight > 0);
-            key[use->link] += sim_random_mix(*n_rounds, bits(use->weight));
+            key[use->link] += sim_random_mix(*n_rounds, sim_random_bits(use->weight));
         }
     }
 }
@@ -89,8 +80,8 @@ uint32_t *sim_lowered_fold(SimLowered *const *lowered, uint32_t n,
     g_autoptr(GPtrArray) uses = g_ptr_array_new();
     uint64_t n_rounds = 0;
     for (uint32_t l = 0; l < n_links; l++)
-        key[l] =
-            sim_random_mix(bits(topology->link[l].bandwidth), topology->link[l].inner);
+        key[l] = sim_random_mix(sim_random_bits(topology->link[l].bandwidth),
+                                topology->link[l].inner);
     for (uint32_t i = 0; i < n; i++) {
         keep_apart(lowered[i], alone);
         if (!g_hash_table_add(seen, lowered[i]->uses))
