@@ -5,29 +5,31 @@
 
 #include <math.h>
 
-/* The least sum_j weight_j B_j in the box: the free share goes to the device of least weight. */
+/* Places of weights, the least weight first. */
+static int weight_order(const void *a, const void *b, void *weight)
+{
+    const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+    const double *w = weight;
+    return w[i] < w[j] || (w[i] == w[j] && i < j) ? -1 : 1;
+}
+
+/* The least sum_j weight_j B_j in the box: the free share goes to the devices of least weight. */
 static double least_mean(const ClusterView *view, const double *lo, const double *hi,
                          const double *weight)
 {
-    double sum = 0, rest = 1, least = 0;
-    g_autofree bool *full = g_new0(bool, view->n_devices);
+    double sum = 0, rest = 1;
+    g_autofree uint32_t *order = g_new(uint32_t, view->n_devices);
     for (uint32_t j = 0; j < view->n_devices; j++) {
         sum += weight[j] * lo[j];
         rest -= lo[j];
+        order[j] = j;
     }
-    while (rest > 0) {
-        uint32_t best = view->n_devices;
-        for (uint32_t j = 0; j < view->n_devices; j++)
-            if (!full[j] && (best == view->n_devices || weight[j] < least)) {
-                best = j;
-                least = weight[j];
-            }
-        if (best == view->n_devices)
-            break;
-        double more = fmin(rest, hi[best] - lo[best]);
-        full[best] = true;
+    g_qsort_with_data(order, (gint)view->n_devices, sizeof *order, weight_order,
+                      (gpointer)weight);
+    for (uint32_t k = 0; k < view->n_devices && rest > 0; k++) {
+        const double more = fmin(rest, hi[order[k]] - lo[order[k]]);
         rest -= more;
-        sum += weight[best] * more;
+        sum += weight[order[k]] * more;
     }
     return sum;
 }
@@ -50,13 +52,9 @@ static SynthBytes charge_of(const ClusterView *view, const double *lo, const dou
 /* The tensor whose buffer a tensor shares as a view. */
 static TensorId buffer_of(const Graph *graph, TensorId tensor)
 {
-    OpId producer = graph_tensor(graph, tensor)->producer;
-    while (producer != GRAPH_NONE &&
-           op_kind_is_view(graph_get_op(graph, producer)->kind)) {
-        tensor = graph_get_op(graph, producer)->in[0];
-        producer = graph_tensor(graph, tensor)->producer;
-    }
-    return tensor;
+    const OpId by = graph_tensor(graph, tensor)->producer;
+    const Op *op = by == GRAPH_NONE ? NULL : graph_get_op(graph, by);
+    return op && op_kind_is_view(op->kind) ? buffer_of(graph, op->in[0]) : tensor;
 }
 
 /* Marks `op` as the payer of `tensor` if its backward reads the tensor and the tensor's buffer is

@@ -307,6 +307,22 @@ static void test_machines(void **state)
     assert_string_equal(ran.err, "");
 }
 
+/* Bounds of memory looked for the device of least weight once per device: 13 s of CPU. */
+static void test_hosts(void **state)
+{
+    (void)state;
+#ifdef TEST_SANITIZED
+    skip();
+#endif
+    static char script[] = "ulimit -t 4; exec \"$KILTER_BIN\" plan " SMALL
+                           ",global_batch=131072 star:hosts=65536 -q -p hap";
+    char *argv[] = {(char *)"sh", (char *)"-c", script, NULL};
+    int status = 0;
+    assert_true(g_spawn_sync(NULL, argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, NULL,
+                             NULL, &status, NULL));
+    assert_int_equal(status, 0);
+}
+
 /* Sets of 32 types fill a word: hap aborted. With 900 joint asked for 10 GB, and ended. */
 static void test_types(void **state)
 {
@@ -483,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_machines),
+        cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_grids),
         cmocka_unit_test(test_bound_at_start),
         cmocka_unit_test(test_file_size_limit),
