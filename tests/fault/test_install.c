@@ -55,14 +55,13 @@ static void test_program(void **state)
              "two/bin/kilter report plan.json -q -o plan.html && test -s plan.html && "
              "two/bin/kilter report hap-fig4 -q -o fig4.html && test -s fig4.html && "
              "two/bin/kilter reproduce hap-fig4 -q && test -s out/hap-fig4.png"));
-    g_free(shell_good(box,
-                      "test -s two/share/kilter/data/schemas/plan.json && test -s "
-                      "two/share/kilter/data/configs/deepseek-v3.json && "
-                      "test -z \"$(find two/share/kilter -type d -empty)\" && "
-                      "test -s two/share/man/man1/kilter-plan.1 && "
-                      "test -s two/share/bash-completion/completions/kilter && "
-                      "test -s two/share/zsh/site-functions/_kilter && "
-                      "test -s two/share/fish/vendor_completions.d/kilter.fish"));
+    g_free(shell_good(box, "test -s two/share/kilter/data/schemas/plan.json && test -s "
+                           "two/share/kilter/data/configs/deepseek-v3.json && "
+                           "test -z \"$(find two/share/kilter -type d -empty)\" && "
+                           "test -s two/share/man/man1/kilter-plan.1 && "
+                           "test -s two/share/bash-completion/completions/kilter && "
+                           "test -s two/share/zsh/site-functions/_kilter && "
+                           "test -s two/share/fish/vendor_completions.d/kilter.fish"));
 }
 
 /* A moved checkout finds its own data too. */
@@ -113,9 +112,9 @@ static void test_symbols(void **state)
     g_autofree char *out = shell_good(
         box, "nm -D --defined-only $(find two -name libkilter.so) | grep ' T ' | "
              "sed 's/.* T //; s/@.*//' | sort | tr '\\n' ' '");
-    assert_string_equal(out,
-                        "kilter_clusters kilter_free kilter_hear kilter_models "
-                        "kilter_plan kilter_planners kilter_simulate kilter_verify kilter_version ");
+    assert_string_equal(
+        out, "kilter_clusters kilter_free kilter_hear kilter_models "
+             "kilter_plan kilter_planners kilter_simulate kilter_verify kilter_version ");
     g_autofree char *name = shell_good(box, "ls -l $(find two -name libkilter.so)");
     assert_non_null(strstr(name, "libkilter.so.0"));
 }
@@ -137,10 +136,12 @@ static void test_python(void **state)
         "kilter.hear(lambda seconds, words: heard.append((seconds, words)))\n"
         "kilter.simulate(**{**ask, 'planner': 'hap'})\n"
         "try:\n"
-        "    kilter.plan(model='vit:layers=1300', cluster='hap-8', planner='hap', set={'budget_s': '0.01'})\n"
+        "    kilter.plan(model='vit:layers=1300', cluster='hap-8', planner='hap', "
+        "set={'budget_s': '0.01'})\n"
         "except kilter.Error as error:\n"
         "    assert error.status == 1\n"
-        "assert len(heard) == 1 and heard[0][0] > 20 and heard[0][1].startswith('hap on '), heard\n"
+        "assert len(heard) == 1 and heard[0][0] > 20 and heard[0][1].startswith('hap on "
+        "'), heard\n"
         "slow = kilter.simulate(**ask, fidelity='flow', set={'bucket': '1MiB'})\n"
         "assert slow['fidelity'] == 'flow'\n"
         "try:\n"
@@ -267,6 +268,8 @@ static void test_package(void **state)
     g_free(shell(box, "unshare -m mount -t tmpfs kilter " KILTER_HOME, &status));
     if (status != 0) {
         print_message("skipped: no mounts here\n");
+        g_clear_pointer(&control, g_free);
+        g_clear_pointer(&box, sandbox_free);
         skip();
     }
     g_autofree char *out = shell_good(

@@ -22,7 +22,7 @@ static const struct {
 static void test_reproducers(void **state)
 {
     (void)state;
-    g_autofree char *folder = g_strdup(test_shared("reviews/faults"));
+    const char *folder = test_shared("reviews/faults");
     if (!folder)
         skip();
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {

@@ -88,8 +88,9 @@ static bool has_slurm(void)
 static void test_array(void **state)
 {
     (void)state;
-    g_autofree char *path = g_strconcat(g_getenv("PATH"), ":/usr/sbin:/sbin", NULL);
+    char *path = g_strconcat(g_getenv("PATH"), ":/usr/sbin:/sbin", NULL);
     g_setenv("PATH", path, TRUE);
+    g_free(path);
     if (!has_slurm()) {
         print_message(
             "no Slurm here (slurm-wlm, munge, as root): the array is not run\n");

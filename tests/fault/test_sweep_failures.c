@@ -276,6 +276,8 @@ static void test_disks(void **state)
                                      "size=200k kilter disk");
     if (can.status != 0) {
         print_message("no mounts here\n");
+        ran_clear(&can);
+        g_clear_pointer(&box, sandbox_free);
         skip();
     }
     g_auto(Ran) full = run_shell(

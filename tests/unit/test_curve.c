@@ -491,14 +491,10 @@ static double other_ranks(const GArray *list, const char *machine, const uint32_
 static void test_measured(void **state)
 {
     (void)state;
-    const char *h100 = test_shared("measured/nccl_tests/h100_single_node.csv");
-    g_autofree char *single = g_strdup(h100);
-    g_autofree char *amd =
-        g_strdup(test_shared("measured/nccl_tests/mi200_collectives.csv"));
-    g_autofree char *vtrain =
-        g_strdup(test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv"));
-    g_autofree char *modern =
-        g_strdup(test_shared("measured/kernels/collectives_nvlink_modern.csv"));
+    const char *single = test_shared("measured/nccl_tests/h100_single_node.csv");
+    const char *amd = test_shared("measured/nccl_tests/mi200_collectives.csv");
+    const char *vtrain = test_shared("measured/vtrain/allreduce_nvlink_v100_a100.csv");
+    const char *modern = test_shared("measured/kernels/collectives_nvlink_modern.csv");
     if (!single || !amd || !vtrain || !modern)
         skip();
     g_autoptr(GArray) of_nccl_a100 = measurements_new(), of_h200 = measurements_new();
