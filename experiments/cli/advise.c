@@ -9,6 +9,7 @@
 
 /* clang-format off */
 #define ADVISE_OPTIONS(X)                \
+    X(CHANGED, how)                      \
     X(LIST, price, "price", 0)           \
     X(TEXT, target, "target", 0)         \
     X(TEXT, tokens, "tokens-per-day", 0) \
@@ -21,7 +22,6 @@
     X(FLAG, all, "all", 'a')
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
-COMMAND_RANGES(AdviseOwn, advise_options, ADVISE_OPTIONS)
 
 /* ANSWER_ADVISE with a column as wide as the longest choice of machines. Caller frees. */
 static char *advise_text(const json_t *answer)
@@ -29,8 +29,8 @@ static char *advise_text(const json_t *answer)
     const json_t *choices = json_object_get(answer, "choices");
     size_t width = 24;
     for (size_t i = 0; i < json_array_size(choices); i++)
-        width = MAX(width, json_string_length(json_object_get(json_array_get(choices, i),
-                                                              "machines")));
+        width = MAX(width, json_string_length(
+                               json_object_get(json_array_get(choices, i), "machines")));
     g_autofree char *column = g_strdup_printf("-%zu", width);
     g_auto(GStrv) parts = g_strsplit(ANSWER_ADVISE, "-24", -1);
     return g_strjoinv(column, parts);
@@ -54,45 +54,38 @@ static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError
     return advise_prices_check(asked->prices, error);
 }
 
-bool cmd_advise(int argc, char **argv, GError **error)
+COMMAND(advise, AdviseOwn, ADVISE_OPTIONS, 0)
 {
-    g_auto(AdviseOwn) own = {0};
-    g_auto(CommandOptions) options = {0};
-    g_auto(CommandPlanning) how = {0};
-    const GOptionEntry entries[] = {COMMAND_CHANGE_ENTRIES(how),
-                                    ADVISE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_auto(CommandSetting) setting = {0};
-    if (!command_parse(entries, &argc, argv, &options, error) ||
-        !advise_options_in_range(&own, error) ||
-        !command_for(&options, own.target_framework, error))
+    if (!command_for(options, own->target_framework, error))
         return false;
-    const char *usual = command_sets_work(&options) ? NULL
-                        : own.all                   ? "long"
-                                                    : "normal",
-               *effort = own.effort ? own.effort : usual;
-    if (!command_ask(&how, argc, effort, false, &options, error))
+    const char *usual = command_sets_work(options) ? NULL
+                        : own->all                 ? "long"
+                                                   : "normal",
+               *effort = own->effort ? own->effort : usual;
+    if (!command_ask(&own->how, argc, effort, false, options, error))
         return false;
-    const AdvisePrices prices = {own.price, own.power};
+    const AdvisePrices prices = {own->price, own->power};
     AdviseAsked asked = {.prices = &prices,
-                         .all = own.all,
-                         .top = (uint32_t)own.top,
-                         .plot = own.plot,
+                         .all = own->all,
+                         .top = (uint32_t)own->top,
+                         .plot = own->plot,
                          .cluster = argv[2],
-                         .change = (char *const *const *)how.change,
-                         .set = options.set,
-                         .seed = options.seed_text,
+                         .change = (char *const *const *)own->how.change,
+                         .set = options->set,
+                         .seed = options->seed_text,
                          .effort = effort,
                          .progress = pace_step};
-    if (!advise_read_targets(&own, &asked, error) ||
-        (own.training && !days_read_tokens(own.training, &asked.tokens, error)) ||
-        !command_setting(&how, argv[2], &setting, error))
+    if (!advise_read_targets(own, &asked, error) ||
+        (own->training && !days_read_tokens(own->training, &asked.tokens, error)) ||
+        !command_setting(&own->how, argv[2], &setting, error))
         return false;
-    asked.context = pace_begin("planning", options.quiet);
-    json_t *answer = advise(argv[1], setting.cluster, &options.planner, &asked, error);
+    asked.context = pace_begin("planning", options->quiet);
+    json_t *answer = advise(argv[1], setting.cluster, &options->planner, &asked, error);
     pace_end(asked.context);
     if (!answer)
         return false;
     g_autofree char *text = advise_text(answer);
-    command_report(&options, answer, text, NULL);
+    command_report(options, answer, text, NULL);
     return true;
 }

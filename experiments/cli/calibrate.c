@@ -23,7 +23,6 @@
     X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, calibrate_options, CALIBRATE_OPTIONS)
-COMMAND_RANGES(Own, calibrate_options, CALIBRATE_OPTIONS)
 
 static const char *fit_name(const CalibrationFit *fit)
 {
@@ -149,9 +148,10 @@ static bool check_rows(const GArray *measurements, const GArray *tables, GError 
                   table->reason ? table->reason : "there is none");
 }
 
-static bool calibrate_run(const Own *own, int argc, char **argv,
-                          const CommandOptions *command, GError **error)
+COMMAND(calibrate, Own, CALIBRATE_OPTIONS, 0)
 {
+    if (own->output && !output_check(own->output, error))
+        return false;
     g_autofree char *names = file_names(argc, argv);
     g_autoptr(GArray) measurements = measurements_new();
     g_autoptr(GArray) tables = measured_tables_new();
@@ -162,34 +162,22 @@ static bool calibrate_run(const Own *own, int argc, char **argv,
         g_strdup_printf("kilter " KILTER_VERSION " calibrate: %u measurements of %.1000s",
                         measurements->len, names);
     g_autofree char *name = g_path_get_basename(own->output ? own->output : "calibrated");
-    CalibrateOptions options = {.ranks = own->ranks ? (uint32_t)own->ranks
-                                                    : most_ranks(measurements),
-                                .name = name,
-                                .source = source};
+    CalibrateOptions how = {.ranks = own->ranks ? (uint32_t)own->ranks
+                                                : most_ranks(measurements),
+                            .name = name,
+                            .source = source};
     if (strrchr(name, '.') > name)
         *strrchr(name, '.') = '\0';
     g_autoptr(Cluster) base = own->base ? cluster_load(own->base, error) : NULL;
-    if ((own->base && !base) || !fill_options(own, command, &options, error))
+    if ((own->base && !base) || !fill_options(own, options, &how, error))
         return false;
-    options.base = base;
-    g_autoptr(Calibration) calibration = calibrate(measurements, &options, error);
+    how.base = base;
+    g_autoptr(Calibration) calibration = calibrate(measurements, &how, error);
     if (!calibration ||
         (own->plot && !calibrate_draw(calibration, measurements, own->plot, error)) ||
         (own->output && !calibrate_write_cluster(calibration, own->output, error)))
         return false;
-    command_report(command, calibrate_report_json(calibration, tables, own),
+    command_report(options, calibrate_report_json(calibration, tables, own),
                    ANSWER_MEASURED, ANSWER_CALIBRATE, NULL);
     return true;
-}
-
-bool cmd_calibrate(int argc, char **argv, GError **error)
-{
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {CALIBRATE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    return calibrate_options_in_range(&own, error) &&
-           (!own.output || output_check(own.output, error)) &&
-           calibrate_run(&own, argc, argv, &options, error);
 }

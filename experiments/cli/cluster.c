@@ -14,13 +14,16 @@
 
 enum { NODES_MAX = 65536, NICS_MAX = 1000 };
 
-typedef struct {
-    char *gpu, *nic, *name, *output;
-    int nodes, nics;
-} How;
-
-OWN_CLEAR_DEFINE(how_clear, How, how,
-                 free_each(how->gpu, how->nic, how->name, how->output));
+/* clang-format off */
+#define CLUSTER_OPTIONS(X)                       \
+    X(COUNT, nodes, "nodes", 'n', 1, NODES_MAX)  \
+    X(TEXT, nic, "nic", 0)                       \
+    X(COUNT, nics, "nics", 0, 0, NICS_MAX)       \
+    X(TEXT, gpu, "gpu", 0)                       \
+    X(TEXT, name, "name", 0)                     \
+    X(FILE, output, "output", 'o')
+/* clang-format on */
+COMMAND_OPTIONS(How, how, CLUSTER_OPTIONS)
 
 /* "90x8" or "910x16": each value of the GPUs with the number of GPUs, in the file's order. */
 static char *cluster_values_of(const MachineFile *machine, bool gcn)
@@ -288,25 +291,11 @@ static bool import_file(const char *file, const How *how, const CommandOptions *
     return true;
 }
 
-bool cmd_cluster(int argc, char **argv, GError **error)
+COMMAND(cluster, How, CLUSTER_OPTIONS, .nodes = 1)
 {
-    g_auto(How) how = {.nodes = 1};
-    const GOptionEntry entries[] = {
-        {"nodes", 'n', 0, G_OPTION_ARG_INT, &how.nodes, NULL, NULL},
-        {"nic", 0, 0, G_OPTION_ARG_STRING, &how.nic, NULL, NULL},
-        {"nics", 0, 0, G_OPTION_ARG_INT, &how.nics, NULL, NULL},
-        {"gpu", 0, 0, G_OPTION_ARG_STRING, &how.gpu, NULL, NULL},
-        {"name", 0, 0, G_OPTION_ARG_STRING, &how.name, NULL, NULL},
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &how.output, NULL, NULL},
-        G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
     if (strcmp(argv[1], "import") != 0)
         return refuse(error,
                       "expected import FILE, got '%.60s'; see kilter cluster --help",
                       argv[1]);
-    return command_check_range("--nodes", how.nodes, 1, NODES_MAX, error) &&
-           command_check_range("--nics", how.nics, 0, NICS_MAX, error) &&
-           import_file(argv[2], &how, &options, error);
+    return import_file(argv[2], own, options, error);
 }

@@ -153,13 +153,10 @@ static bool clusters_show(const char *name, const CommandOptions *options, GErro
     return true;
 }
 
-bool cmd_clusters(int argc, char **argv, GError **error)
+COMMAND_PLAIN(clusters)
 {
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(NULL, &argc, argv, &options, error))
-        return false;
     if (argc > 1)
-        return clusters_show(argv[1], &options, error);
+        return clusters_show(argv[1], options, error);
     g_auto(GStrv) names = path_list("clusters", ".yaml");
     if (!*names) {
         g_autofree char *searched = path_searched();
@@ -177,6 +174,6 @@ bool cmd_clusters(int argc, char **argv, GError **error)
         }
         json_array_append_new(list, entry_json(*name, cluster));
     }
-    command_report(&options, list, ANSWER_CLUSTERS, NULL);
+    command_report(options, list, ANSWER_CLUSTERS, NULL);
     return true;
 }

@@ -154,18 +154,12 @@ static bool collective_simulate(const char *cluster_name, Own *own,
     return true;
 }
 
-bool cmd_collective(int argc, char **argv, GError **error)
+COMMAND(collective, Own, COLLECTIVE_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {COLLECTIVE_OPTIONS(COMMAND_ENTRY)
-                                        G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    SimCollectiveOptions what = {.kind = argv[1], .algorithm = own.algorithm};
+    SimCollectiveOptions what = {.kind = argv[1], .algorithm = own->algorithm};
     Granularity granularity;
-    what.seed = options.planner.seed;
-    return parse_sizes(&own, &what, &granularity, error) &&
-           parse_shares(&own, &what, error) && parse_root(&own, &what, error) &&
-           collective_simulate(argv[2], &own, &what, granularity, &options, error);
+    what.seed = options->planner.seed;
+    return parse_sizes(own, &what, &granularity, error) &&
+           parse_shares(own, &what, error) && parse_root(own, &what, error) &&
+           collective_simulate(argv[2], own, &what, granularity, options, error);
 }

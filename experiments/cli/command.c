@@ -2,6 +2,7 @@
 #include "experiments/cli/command.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "experiments/answers/command_line.h"
 #include "experiments/cli/help.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
@@ -15,8 +16,8 @@
 CLEAR_DEFINE(command_options_clear, CommandOptions, options,
              let_go(options->seed_text, g_free), let_go(options->memory_limit, g_free),
              let_go(options->color, g_free), let_go(options->set, g_strfreev),
-             let_go(options->strategy, g_free), let_go(options->pin, g_strfreev),
-             let_go(options->pins, g_strfreev));
+             let_go(options->line, g_free), let_go(options->strategy, g_free),
+             let_go(options->pin, g_strfreev), let_go(options->pins, g_strfreev));
 
 const char *command_revision(void)
 {
@@ -166,15 +167,10 @@ static CommandSyntax command_row(const char *name)
     return row;
 }
 
-bool command_parse(const GOptionEntry *own, int *argc, char **argv,
+bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
-    return command_parse_below(NULL, own, argc, argv, options, error);
-}
-
-bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
-                         char **argv, CommandOptions *options, GError **error)
-{
+    options->line = command_line(*argc, argv);
     CommandSyntax row = command_row(argv[0]);
     row.tables = tables;
     row.entries = own;

@@ -26,6 +26,9 @@ typedef enum { COMMAND_GROUPS(COMMAND_GROUP_ID) } CommandGroup;
 /* The most plans that commands take at once. */
 enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
 
+/* A COUNT that still has this value was not given. */
+#define COMMAND_UNSAID G_MININT
+
 /* Name (a_b is given as a-b), group, what it does, its arguments, how many at least and at most. */
 /* clang-format off */
 #define COMMAND_TABLE(X)                                                                                                                          \
@@ -90,6 +93,7 @@ typedef struct {
     char **set;
     /* set by COMMAND_PIN_ENTRIES */
     char **pin, **pins, *strategy;
+    char *line; /* the command as it was typed, shell-quoted */
     bool seed_given;
     PlannerOptions planner; /* with --seed, --set and pins applied */
 } CommandOptions;
@@ -113,9 +117,10 @@ AUTOCLEAR(command_options_clear, CommandOptions)
  * from which follow the members of a struct, what clears it, the entries for help and parser (of a
  * struct `own`), and the checks of ranges. Kinds: TEXT, FILE (char *), LIST (char **), FLAG
  * (gboolean), COUNT (int, with its least and most), HIDDEN_TEXT and HIDDEN_FLAG (not in the help);
- * PLANNING, SLOWDOWN and CHANGES, which stand for several options of a CommandPlanning (CHANGED:
- * those that it has alone), and others with a struct, in its header; VALUE (of a type) and OWNED
- * (with what frees it), which are no options. A kind's row has what declares a member, what clears
+ * PLANNING, GRANULARITY, SLOWDOWN and CHANGES, which stand for options of a CommandPlanning
+ * (CHANGED: CHANGES, with the struct), PINS of the CommandOptions `options`, and others with a
+ * struct, in its header; VALUE (of a type) and OWNED (with what frees it), which are no options. A
+ * kind's row has what declares a member, what clears
  * it, its entries and the check of its range. Help, and what stands for a value, are data:
  * data/commands/NAME.txt and options.txt (experiments/cli/describe.h). */
 /* clang-format off */
@@ -129,9 +134,11 @@ AUTOCLEAR(command_options_clear, CommandOptions)
     (gboolean member;), (), (COMMAND_ENTRY_OF(at.member, NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)), ()
 #define COMMAND_KIND_COUNT(at, member, name, letter, least, most)                  \
     (int member;), (), (COMMAND_ENTRY_OF(at.member, INT, 0, name, letter)), \
-    (&&command_check_range("--" name, own->member, least, most, error))
+    (&&(own->member == COMMAND_UNSAID || command_check_range("--" name, own->member, least, most, error)))
 #define COMMAND_KIND_PLANNING(at, member) \
     COMMAND_PART(CommandPlanning, member, command_planning_clear, COMMAND_PLANNING_ENTRIES(at.member),)
+#define COMMAND_KIND_PINS(at, member)             (), (), (COMMAND_PIN_ENTRIES(&member),), ()
+#define COMMAND_KIND_GRANULARITY(at, member)      (), (), (COMMAND_GRANULARITY_ENTRY(at.member),), ()
 #define COMMAND_KIND_SLOWDOWN(at, member)         (), (), (COMMAND_SLOWDOWN_ENTRY(at.member),), ()
 #define COMMAND_KIND_CHANGES(at, member)          (), (), (COMMAND_CHANGE_ENTRIES(at.member),), ()
 #define COMMAND_KIND_CHANGED(at, member) \
@@ -160,17 +167,62 @@ AUTOCLEAR(command_options_clear, CommandOptions)
 /* clang-format on */
 
 /* The struct, PREFIX_clear and its use by g_auto; and PREFIX_in_range(own, error). */
-#define COMMAND_OPTIONS(Struct, prefix, TABLE)      \
-    typedef struct {                                \
-        TABLE(COMMAND_MEMBER)                       \
-    } Struct;                                       \
-    static inline void prefix##_clear(Struct *own){ \
+#define COMMAND_OPTIONS(Struct, prefix, TABLE)                    \
+    typedef struct {                                              \
+        TABLE(COMMAND_MEMBER)                                     \
+    } Struct;                                                     \
+    static inline void prefix##_clear(G_GNUC_UNUSED Struct *own){ \
         TABLE(COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Struct, prefix##_clear)
-#define COMMAND_RANGES(Struct, prefix, TABLE)                               \
-    static inline bool prefix##_in_range(const Struct *own, GError **error) \
-    {                                                                       \
-        return true TABLE(COMMAND_RANGE);                                   \
+#define COMMAND_RANGES(Struct, prefix, TABLE)                                     \
+    static inline bool prefix##_in_range(G_GNUC_UNUSED const Struct *own,         \
+                                         G_GNUC_UNUSED GError **error)            \
+    {                                                                             \
+        return true TABLE(COMMAND_RANGE);                                         \
     }
+
+/* A command with its table of options, and what their members begin with: it defines cmd_NAME. The
+ * body that follows gets `own`, argc, argv, `options` and `error`, parsed and within the ranges:
+ *
+ *     COMMAND(table, Own, TABLE_OPTIONS, 0)
+ *     {
+ *         return table_write(argv[1], own->output, error);
+ *     }
+ *
+ * COMMAND_BELOW: with tables that --help prints below the summary; COMMAND_PLAIN: without options
+ * of its own. */
+#define COMMAND(name, Own, TABLE, ...) \
+    COMMAND_DEFINE(name, Own, TABLE, NULL, __VA_ARGS__)
+#define COMMAND_BELOW(name, Own, TABLE, tables) \
+    COMMAND_DEFINE(name, Own, TABLE, tables, 0)
+#define COMMAND_DEFINE(name, Own, TABLE, tables, ...)                                    \
+    COMMAND_RANGES(Own, name##_options, TABLE)                                           \
+    static bool name##_command(Own *own, int argc, char **argv, CommandOptions *options, \
+                               GError **error);                                          \
+    bool cmd_##name(int argc, char **argv, GError **error)                               \
+    {                                                                                    \
+        g_auto(Own) own = {__VA_ARGS__};                                                 \
+        g_auto(CommandOptions) options = {0};                                            \
+        g_autofree char *below = tables;                                                 \
+        const GOptionEntry entries[] = {TABLE(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};       \
+        return command_parse(below, entries, &argc, argv, &options, error) &&            \
+               name##_options_in_range(&own, error) &&                                   \
+               name##_command(&own, argc, argv, &options, error);                        \
+    }                                                                                    \
+    static bool name##_command(                                                          \
+        G_GNUC_UNUSED Own *own, G_GNUC_UNUSED int argc, G_GNUC_UNUSED char **argv,       \
+        G_GNUC_UNUSED CommandOptions *options, G_GNUC_UNUSED GError **error)
+#define COMMAND_PLAIN(name)                                                              \
+    static bool name##_command(int argc, char **argv, const CommandOptions *options,     \
+                               GError **error);                                          \
+    bool cmd_##name(int argc, char **argv, GError **error)                               \
+    {                                                                                    \
+        g_auto(CommandOptions) options = {0};                                            \
+        return command_parse(NULL, NULL, &argc, argv, &options, error) &&                \
+               name##_command(argc, argv, &options, error);                              \
+    }                                                                                    \
+    static bool name##_command(G_GNUC_UNUSED int argc, G_GNUC_UNUSED char **argv,        \
+                               G_GNUC_UNUSED const CommandOptions *options,              \
+                               G_GNUC_UNUSED GError **error)
 
 /* A command as it is parsed. Its summary, help of options and examples are data:
  * data/commands/NAME.txt. */
@@ -182,12 +234,10 @@ typedef struct {
 } CommandSyntax;
 
 /* Parses the options of the command argv[0]: `own`, which may be NULL, and those of all commands;
- * argv is left with the name and the arguments. --help prints and exits. */
-bool command_parse(const GOptionEntry *own, int *argc, char **argv,
+ * argv is left with the name and the arguments. --help prints and exits; `tables` (NULL: none)
+ * follow its summary. */
+bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error);
-/* The same, with tables that --help prints below the summary. */
-bool command_parse_below(const char *tables, const GOptionEntry *own, int *argc,
-                         char **argv, CommandOptions *options, GError **error);
 
 /* Checks that an option's value is within bounds, or one of the words; else fails with
  * KILTER_ERROR_INPUT. */
@@ -224,9 +274,11 @@ typedef struct {
 AUTOCLEAR(command_planning_clear, CommandPlanning)
 
 /* clang-format off */
+#define COMMAND_GRANULARITY_ENTRY(how) \
+    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity, NULL, NULL}
 #define COMMAND_PLANNING_ENTRIES(how)                                     \
     {"planner", 'p', 0, G_OPTION_ARG_STRING, &(how).planner, NULL, NULL}, \
-    {"granularity", 0, 0, G_OPTION_ARG_STRING, &(how).granularity, NULL, NULL}
+    COMMAND_GRANULARITY_ENTRY(how)
 #define COMMAND_SLOWDOWN_ENTRY(how) \
     {"slowdown", 0, 0, G_OPTION_ARG_STRING_ARRAY, &(how).slowdown, NULL, NULL}
 #define COMMAND_CHANGE_ENTRIES(how)                                                          \

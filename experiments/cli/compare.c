@@ -4,29 +4,26 @@
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
-bool cmd_compare(int argc, char **argv, GError **error)
+#define COMPARE_OPTIONS(X) X(TEXT, fidelity, "fidelity", 'f')
+COMMAND_OPTIONS(Own, compare_options, COMPARE_OPTIONS)
+
+COMMAND(compare, Own, COMPARE_OPTIONS, 0)
 {
-    g_autofree char *fidelity = NULL;
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
-        G_OPTION_ENTRY_NULL};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
     const CommandPlanning how = {0};
     Evaluation all[COMMAND_COMPARES] = {0};
     bool good = true;
     for (int i = 1; good && i < argc; i++) {
         char *argument[] = {NULL, argv[i], NULL};
         good = command_evaluate(&how, 2, argument,
-                                fidelity ? fidelity : fidelity_name(FIDELITY_DEFAULT),
-                                &options, &all[i - 1], error);
+                                own->fidelity ? own->fidelity
+                                              : fidelity_name(FIDELITY_DEFAULT),
+                                options, &all[i - 1], error);
     }
     json_t *answer = good ? compare_json(argv + 1, all, (uint32_t)argc - 1) : NULL;
     for (int i = 0; i < COMMAND_COMPARES; i++)
         evaluation_clear(&all[i]);
     if (!good)
         return false;
-    command_report(&options, answer, ANSWER_COMPARE, NULL);
+    command_report(options, answer, ANSWER_COMPARE, NULL);
     return true;
 }

@@ -14,10 +14,10 @@
     X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT) \
     X(PLANNING, how)                         \
     X(SLOWDOWN, how)                         \
-    X(CHANGES, how)
+    X(CHANGES, how)                          \
+    X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, days_own, DAYS_OPTIONS)
-COMMAND_RANGES(Own, days_own, DAYS_OPTIONS)
 
 static bool days_report(const Evaluation *evaluation, const Own *own, char **argv,
                         const CommandOptions *options, GError **error)
@@ -34,28 +34,22 @@ static bool days_report(const Evaluation *evaluation, const Own *own, char **arg
     return true;
 }
 
-bool cmd_days(int argc, char **argv, GError **error)
+COMMAND(days, Own, DAYS_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        DAYS_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
     if (argv[1][strspn(argv[1], "0123456789.eE+-")])
         return refuse(error,
                       "expected a number of days first, got '%s'; see kilter days --help",
                       argv[1]);
-    own.campaign.days = g_strdup(argv[1]);
-    own.campaign.plot = g_steal_pointer(&own.plot);
-    own.campaign.jobs = own.jobs;
+    own->campaign.days = g_strdup(argv[1]);
+    own->campaign.plot = g_steal_pointer(&own->plot);
+    own->campaign.jobs = own->jobs;
     argv[1] = argv[0];
-    const char *fidelity = fidelity_find(own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
+    const char *fidelity = fidelity_find(
+        own->fidelity ? own->fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     g_auto(Evaluation) evaluation = {0};
-    return fidelity && days_own_in_range(&own, error) &&
-           command_campaign_check(&own.campaign, error) &&
-           (argc > 3 || command_check_plan_file(argv[2], &own.how, &options, error)) &&
-           command_evaluate(&own.how, argc - 1, argv + 1, fidelity, &options, &evaluation,
+    return fidelity && command_campaign_check(&own->campaign, error) &&
+           (argc > 3 || command_check_plan_file(argv[2], &own->how, options, error)) &&
+           command_evaluate(&own->how, argc - 1, argv + 1, fidelity, options, &evaluation,
                             error) &&
-           days_report(&evaluation, &own, argv + 1, &options, error);
+           days_report(&evaluation, own, argv + 1, options, error);
 }

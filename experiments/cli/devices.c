@@ -31,11 +31,8 @@ static json_t *devices_device_json(const DeviceSheet *sheet)
                      "power_w", json_number(sheet->power_w), "source", sheet->source);
 }
 
-bool cmd_devices(int argc, char **argv, GError **error)
+COMMAND_PLAIN(devices)
 {
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(NULL, &argc, argv, &options, error))
-        return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     const DeviceSheet *one =
         sheets && argc > 1 ? sheets_device(sheets, argv[1], error) : NULL;
@@ -48,6 +45,6 @@ bool cmd_devices(int argc, char **argv, GError **error)
     json_t *root = json_pack("{s:o}", "devices", list);
     if (one)
         json_object_update(root, json_array_get(list, 0));
-    command_report(&options, root, ANSWER_DEVICES, one ? ANSWER_DEVICE : NULL, NULL);
+    command_report(options, root, ANSWER_DEVICES, one ? ANSWER_DEVICE : NULL, NULL);
     return true;
 }

@@ -66,8 +66,7 @@ json_t *command_environment(void)
     g_autofree char *file = path_bundled("commands/environment.json", NULL);
     json_t *list = file ? json_read_file(file, "list", NULL) : NULL, *row;
     size_t i;
-    json_array_foreach(list, i, row)
-    {
+    json_array_foreach (list, i, row) {
         const char *value = g_getenv(json_word(row, "name"));
         json_object_set_new(row, "value", value ? json_text(value) : json_null());
     }
@@ -87,16 +86,14 @@ static bool doctor_speed(const CommandOptions *options, double *plan_s, GError *
     return true;
 }
 
-bool cmd_doctor(int argc, char **argv, GError **error)
+COMMAND_PLAIN(doctor)
 {
-    g_auto(CommandOptions) options = {0};
     double plan_s = 0;
-    if (!command_parse(NULL, &argc, argv, &options, error) ||
-        !doctor_speed(&options, &plan_s, error))
+    if (!doctor_speed(options, &plan_s, error))
         return false;
     json_t *missing = json_array(), *parts = doctor_parts(missing);
     const double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    command_report(&options,
+    command_report(options,
                    json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:i, s:f, s:f}", "version",
                              KILTER_VERSION, "revision", command_revision(), "parts",
                              parts, "missing", missing, "folders", doctor_folders(),

@@ -10,7 +10,6 @@
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
-#include "experiments/answers/command_line.h"
 #include "experiments/calibration/calibrated.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/exec_launch.h"
@@ -630,9 +629,8 @@ bool cmd_exec(int argc, char **argv, GError **error)
         own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}, .ranks = -1};
     const GOptionEntry entries[] = {EXEC_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
-    g_autofree char *line = command_line(argc, argv);
-    return exec_rank_ends(command_parse(entries, &argc, argv, &options, error) &&
+    return exec_rank_ends(command_parse(NULL, entries, &argc, argv, &options, error) &&
                           exec_check_options(&own, error) &&
-                          prepare_store(&own, line, error) &&
+                          prepare_store(&own, options.line, error) &&
                           exec_run(&own, argc, argv, &options, error));
 }

@@ -85,19 +85,14 @@ static char *export_targets(void)
     return g_string_free(text, FALSE);
 }
 
-bool cmd_export(int argc, char **argv, GError **error)
+COMMAND_BELOW(export, Own, EXPORT_OPTIONS, export_targets())
 {
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {EXPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *words = export_targets();
-    if (!command_parse_below(words, entries, &argc, argv, &options, error))
-        return false;
-    if (!own.target && (own.csv || own.experiment || !g_str_has_suffix(argv[1], ".json")))
-        return export_results(argv[1], &own, &options, error);
-    if (!own.target)
+    if (!own->target &&
+        (own->csv || own->experiment || !g_str_has_suffix(argv[1], ".json")))
+        return export_results(argv[1], own, options, error);
+    if (!own->target)
         return refuse(error, "expected --to TARGET; see kilter export --help");
-    if (own.csv || own.experiment)
+    if (own->csv || own->experiment)
         return refuse(error, "--csv and --experiment are for results, --to for a plan");
-    return export_plan(argv[1], &own, &options, error);
+    return export_plan(argv[1], own, options, error);
 }

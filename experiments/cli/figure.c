@@ -98,14 +98,9 @@ static bool draw(const char *name, const char *plan, const Own *own,
                                  own->folder ? own->folder : "out", error);
 }
 
-bool cmd_figure(int argc, char **argv, GError **error)
+COMMAND(figure, Own, FIGURE_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {FIGURE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    const char *folder = own.folder ? own.folder : "out";
+    const char *folder = own->folder ? own->folder : "out";
     g_autofree char *more = figure_path("", folder, 1);
     if (!more && strcmp(argv[1], "all") == 0)
         return refuse(error, "--output: expected a folder for all figures, got %s",
@@ -115,19 +110,19 @@ bool cmd_figure(int argc, char **argv, GError **error)
     json_t *files = json_array();
     bool good = true;
     for (char **name = names; good && *name; name++) {
-        good = draw(*name, argc > 2 ? argv[2] : NULL, &own, &options, error);
+        good = draw(*name, argc > 2 ? argv[2] : NULL, own, options, error);
         char *path;
         for (int i = 0; (path = figure_path(*name, folder, i)); i++) {
             json_array_append_new(files, json_string(path));
-            if (good && !options.json && !options.quiet)
+            if (good && !options->json && !options->quiet)
                 printf("%s%s", i ? " " : "", path);
             g_free(path);
         }
-        if (good && !options.json && !options.quiet)
+        if (good && !options->json && !options->quiet)
             printf("\n");
     }
     json_t *object = json_pack("{s:o}", "files", files);
-    if (good && options.json)
+    if (good && options->json)
         command_print_json(object);
     else
         json_decref(object);

@@ -22,7 +22,6 @@ enum { MOST_SUGGESTED = 1000 };
     X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)
 /* clang-format on */
 COMMAND_OPTIONS(Own, fit_options, FIT_OPTIONS)
-COMMAND_RANGES(Own, fit_options, FIT_OPTIONS)
 
 static char *fit_value_text(double value, const char *unit)
 {
@@ -190,17 +189,12 @@ static bool fit_run(const char *file, const Own *own, const CommandOptions *opti
     return true;
 }
 
-bool cmd_fit(int argc, char **argv, GError **error)
+COMMAND(fit, Own, FIT_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {FIT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    if (!command_parse(entries, &argc, argv, &options, error) ||
-        !fit_options_in_range(&own, error) ||
-        (own.output && !output_check(own.output, error)))
+    if (own->output && !output_check(own->output, error))
         return false;
-    if (!own.cluster)
+    if (!own->cluster)
         return refuse(error,
                       "expected --cluster with the cluster that the iterations ran on");
-    return fit_run(argv[1], &own, &options, error);
+    return fit_run(argv[1], own, options, error);
 }

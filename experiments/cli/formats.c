@@ -23,11 +23,8 @@ static json_t *formats_row_json(FileFormat format)
                      row->writes, "library", row->library, "missing", (int)!row->built);
 }
 
-bool cmd_formats(int argc, char **argv, GError **error)
+COMMAND_PLAIN(formats)
 {
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(NULL, &argc, argv, &options, error))
-        return false;
     json_t *list = json_array();
     for (FileFormat f = 0; argc == 1 && f < FORMATS; f++)
         json_array_append_new(list, formats_row_json(f));
@@ -46,6 +43,6 @@ bool cmd_formats(int argc, char **argv, GError **error)
         json_object_set_new(row, "file", json_text(argv[i]));
         json_array_append_new(list, row);
     }
-    command_report(&options, list, ANSWER_FORMATS, NULL);
+    command_report(options, list, ANSWER_FORMATS, NULL);
     return true;
 }

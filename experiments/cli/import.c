@@ -124,9 +124,14 @@ static bool import_check_rows(const GArray *list, const GArray *tables,
                   first->reason ? first->reason : "it has none");
 }
 
-static bool import_run(int argc, char **argv, const char *output,
-                       const CommandOptions *options, GError **error)
+#define IMPORT_OPTIONS(X) X(FILE, output, "output", 'o')
+COMMAND_OPTIONS(Own, import_options, IMPORT_OPTIONS)
+
+COMMAND(import, Own, IMPORT_OPTIONS, 0)
 {
+    const char *output = own->output;
+    if (output && !output_check(output, error))
+        return false;
     g_autoptr(GArray) list = measurements_new();
     g_autoptr(GArray) tables = measured_tables_new();
     g_autofree char *names = g_strjoinv(", ", argv + 1);
@@ -143,17 +148,4 @@ static bool import_run(int argc, char **argv, const char *output,
                              "measurements", (int)list->len, "output", output),
                    ANSWER_IMPORT, ANSWER_MEASURED, NULL);
     return true;
-}
-
-bool cmd_import(int argc, char **argv, GError **error)
-{
-    g_autofree char *output = NULL;
-    const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, NULL, NULL},
-        G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    return (!output || output_check(output, error)) &&
-           import_run(argc, argv, output, &options, error);
 }

@@ -391,13 +391,8 @@ static bool kernel_say(const KernelDevice *device, const KernelQuestion *q,
     return true;
 }
 
-bool cmd_kernel(int argc, char **argv, GError **error)
+COMMAND(kernel, KernelOptions, KERNEL_OPTIONS, 0)
 {
-    g_auto(KernelOptions) own = {0};
-    const GOptionEntry entries[] = {KERNEL_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     const DeviceSheet *sheet = sheets ? sheets_device(sheets, argv[2], error) : NULL;
     if (!sheet)
@@ -417,6 +412,6 @@ bool cmd_kernel(int argc, char **argv, GError **error)
                       "processors; times of kernels follow from these",
                       sheet->name);
     KernelQuestion question;
-    return kernel_read(argv[1], &own, device, &question, error) &&
-           kernel_say(device, &question, &own, &options, error);
+    return kernel_read(argv[1], own, device, &question, error) &&
+           kernel_say(device, &question, own, options, error);
 }

@@ -63,12 +63,11 @@ static bool league_draw(const GArray *rows, const char *folder, GError **error)
     return figure_draw_text("league", text->str, folder, error);
 }
 
-static bool league_run(const char *file, const Own *own, const CommandOptions *options,
-                       GError **error)
+COMMAND(league, Own, LEAGUE_OPTIONS, 0)
 {
     const ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
-    g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
+    g_autoptr(Experiment) experiment = experiment_load(argv[1], &change, error);
     if (!experiment)
         return false;
     g_autofree char *usual = g_strdup_printf("out/%s.db", experiment_name(experiment));
@@ -89,13 +88,4 @@ static bool league_run(const char *file, const Own *own, const CommandOptions *o
                              "missing", (int)missing, "figure", figure),
                    ANSWER_LEAGUE, NULL);
     return true;
-}
-
-bool cmd_league(int argc, char **argv, GError **error)
-{
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {LEAGUE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    return command_parse(entries, &argc, argv, &options, error) &&
-           league_run(argv[1], &own, &options, error);
 }

@@ -22,17 +22,14 @@ static json_t *links_link_json(const Sheets *sheets, const LinkSheet *link)
                      link->share_source ? link->share_source : "");
 }
 
-bool cmd_links(int argc, char **argv, GError **error)
+COMMAND_PLAIN(links)
 {
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(NULL, &argc, argv, &options, error))
-        return false;
     g_autoptr(Sheets) sheets = sheets_load(error);
     if (!sheets)
         return false;
     json_t *list = json_array();
     for (uint32_t i = 0; i < sheets->n_links; i++)
         json_array_append_new(list, links_link_json(sheets, &sheets->link[i]));
-    command_report(&options, list, ANSWER_LINKS, NULL);
+    command_report(options, list, ANSWER_LINKS, NULL);
     return true;
 }

@@ -287,7 +287,10 @@ static bool memory_most(const CommandPlanning *how, char **argv, const char *key
     X(TEXT, effort, "effort", 0)     \
     X(TEXT, fidelity, "fidelity", 0) \
     X(FILE, snapshot, "snapshot", 0) \
-    X(FILE, measured, "measured", 0)
+    X(FILE, measured, "measured", 0) \
+    X(PLANNING, how)                 \
+    X(CHANGES, how)                  \
+    X(PINS, options)
 COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 
 /* Writes the blocks of the rank of each row of `peaks`. */
@@ -337,36 +340,28 @@ static json_t *memory_measured_json(const Evaluation *evaluation, const char *fi
             : json_null());
 }
 
-bool cmd_memory(int argc, char **argv, GError **error)
+COMMAND(memory, MemoryOwn, MEMORY_OPTIONS, 0)
 {
-    g_auto(CommandOptions) options = {0};
-    g_auto(CommandPlanning) how = {0};
-    g_auto(MemoryOwn) own = {0};
-    const GOptionEntry entries[] = {
-        MEMORY_OPTIONS(COMMAND_ENTRY) COMMAND_PLANNING_ENTRIES(how),
-        COMMAND_CHANGE_ENTRIES(how), COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     g_auto(Evaluation) evaluation = {0};
     json_t *most = NULL;
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (own.most && argc == 2)
+    if (own->most && argc == 2)
         return refuse(error, "--most is for MODEL CLUSTER; %s is a plan already",
                       argv[1]);
-    if (own.most && own.fidelity)
+    if (own->most && own->fidelity)
         return refuse(error,
                       "--most goes by the planner's own fidelity, without --fidelity");
-    if (!command_ask(&how, argc, own.effort, false, &options, error) ||
-        !(own.most
-              ? memory_most(&how, argv, own.most, &options, &evaluation, &most, error)
-              : command_evaluate(&how, argc, argv, own.fidelity, &options, &evaluation,
-                                 error)))
+    if (!command_ask(&own->how, argc, own->effort, false, options, error) ||
+        !(own->most ? memory_most(&own->how, argv, own->most, options, &evaluation, &most,
+                                  error)
+                    : command_evaluate(&own->how, argc, argv, own->fidelity, options,
+                                       &evaluation, error)))
         return false;
-    json_t *answer = evaluation_json(&evaluation, options.verbose);
+    json_t *answer = evaluation_json(&evaluation, options->verbose);
     if (most)
         json_object_set_new(answer, "most", most);
     json_t *peaks = plan_words_peaks_json(&evaluation),
-           *measured = own.measured
-                           ? memory_measured_json(&evaluation, own.measured, error)
+           *measured = own->measured
+                           ? memory_measured_json(&evaluation, own->measured, error)
                            : NULL;
     json_t *host = plan_words_host_json(&evaluation);
     json_object_set_new(answer, "peaks", peaks);
@@ -374,13 +369,14 @@ bool cmd_memory(int argc, char **argv, GError **error)
         json_object_set_new(answer, "host", host);
     if (measured)
         json_object_set_new(answer, "measured", measured);
-    if ((own.measured && !measured) ||
-        (own.snapshot && !memory_write_snapshot(&evaluation, peaks, own.snapshot, error)))
+    if ((own->measured && !measured) ||
+        (own->snapshot &&
+         !memory_write_snapshot(&evaluation, peaks, own->snapshot, error)))
         return json_decref(answer), false;
-    if (command_is_silent(&options))
+    if (command_is_silent(options))
         json_decref(answer);
     else
-        command_report(&options, answer, ANSWER_MEMORY, NULL);
+        command_report(options, answer, ANSWER_MEMORY, NULL);
     /* The table is printed whether the plan fits or not; the exit status says whether it does. */
     return evaluation_check_fits(&evaluation, error);
 }

@@ -11,9 +11,11 @@ static bool is_same_file(const char *a, const char *b)
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-static bool merge(const char *database, int n, char **part, const CommandOptions *options,
-                  GError **error)
+COMMAND_PLAIN(merge)
 {
+    const char *database = argv[1];
+    char **part = argv + 2;
+    const int n = argc - 2;
     g_autoptr(Store) store = store_open(database, error);
     uint32_t total = 0;
     for (int i = 0; store && i < n; i++) {
@@ -34,11 +36,4 @@ static bool merge(const char *database, int n, char **part, const CommandOptions
                              (int)total),
                    "{database}: {added} results added from {parts} stores\n", NULL);
     return true;
-}
-
-bool cmd_merge(int argc, char **argv, GError **error)
-{
-    g_auto(CommandOptions) options = {0};
-    return command_parse(NULL, &argc, argv, &options, error) &&
-           merge(argv[1], argc - 2, argv + 2, &options, error);
 }

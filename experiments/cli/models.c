@@ -123,28 +123,24 @@ static bool list_configs(json_t *list, GError **error)
     return true;
 }
 
-bool cmd_models(int argc, char **argv, GError **error)
+#define MODELS_OPTIONS(X) X(FILE, output, "output", 'o')
+COMMAND_OPTIONS(Own, models_options, MODELS_OPTIONS)
+
+COMMAND(models, Own, MODELS_OPTIONS, 0)
 {
-    g_autofree char *output = NULL;
-    const GOptionEntry entries[] = {
-        {"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, NULL, NULL},
-        G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (output && argc < 2)
+    if (own->output && argc < 2)
         return refuse(error, "--output: expected a MODEL");
-    if (output && !write_model(argv[1], output, error))
+    if (own->output && !write_model(argv[1], own->output, error))
         return false;
     if (argc > 1 && format_of_file(argv[1], FORMAT_MODEL) == FORMAT_CHECKPOINT)
-        return show_index(argv[1], &options, error);
+        return show_index(argv[1], options, error);
     if (argc > 1)
-        return show_model(argv[1], &options, error);
+        return show_model(argv[1], options, error);
     json_t *list = json_array();
     if (!list_built_in(list, error) || !list_configs(list, error)) {
         json_decref(list);
         return false;
     }
-    command_report(&options, list, ANSWER_MODELS, NULL);
+    command_report(options, list, ANSWER_MODELS, NULL);
     return true;
 }

@@ -100,7 +100,8 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     X(FILE, like, "like", 0)         \
     X(TEXT, effort, "effort", 0)     \
     X(TEXT, tokens, "tokens", 0)     \
-    X(FLAG, explain, "explain", 'e')
+    X(FLAG, explain, "explain", 'e') \
+    X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, plan_own, PLAN_OPTIONS)
 
@@ -216,25 +217,20 @@ static bool check_shown(const char *file, const Own *own, const CommandOptions *
                   file);
 }
 
-bool cmd_plan(int argc, char **argv, GError **error)
+COMMAND(plan, Own, PLAN_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        PLAN_OPTIONS(COMMAND_ENTRY) COMMAND_PIN_ENTRIES(&options), G_OPTION_ENTRY_NULL};
     g_auto(Evaluation) evaluation = {0};
     json_auto_t *like = NULL;
     double tokens;
-    return command_parse(entries, &argc, argv, &options, error) &&
-           take_options(&own, &options.planner, error) &&
-           (argc > 2 || check_shown(argv[1], &own, &options, error)) &&
-           (!own.tokens || days_read_tokens(own.tokens, &tokens, error)) &&
-           command_for(&options, own.target, error) &&
-           (!own.like ||
-            plan_like(own.like, &argv[1], argv[2], &own.how, &options, &like, error)) &&
-           command_ask(&own.how, argc, own.effort, own.certify || own.segments, &options,
-                       error) &&
-           (!own.output || output_check(own.output, error)) &&
-           command_evaluate(&own.how, argc, argv, NULL, &options, &evaluation, error) &&
-           plan_report(&evaluation, &own, argc > 2, like, &options, error);
+    return take_options(own, &options->planner, error) &&
+           (argc > 2 || check_shown(argv[1], own, options, error)) &&
+           (!own->tokens || days_read_tokens(own->tokens, &tokens, error)) &&
+           command_for(options, own->target, error) &&
+           (!own->like ||
+            plan_like(own->like, &argv[1], argv[2], &own->how, options, &like, error)) &&
+           command_ask(&own->how, argc, own->effort, own->certify || own->segments,
+                       options, error) &&
+           (!own->output || output_check(own->output, error)) &&
+           command_evaluate(&own->how, argc, argv, NULL, options, &evaluation, error) &&
+           plan_report(&evaluation, own, argc > 2, like, options, error);
 }

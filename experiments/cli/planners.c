@@ -2,11 +2,8 @@
 #include "experiments/cli/command.h"
 #include "experiments/cli/screen.h"
 
-bool cmd_planners(int argc, char **argv, GError **error)
+COMMAND_PLAIN(planners)
 {
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(NULL, &argc, argv, &options, error))
-        return false;
     json_t *list = json_array();
     for (uint32_t i = 0; i < planner_count(); i++) {
         g_auto(GStrv) about = planner_about(planner_at(i));
@@ -14,10 +11,10 @@ bool cmd_planners(int argc, char **argv, GError **error)
                               json_pack("{s:s, s:s, s:s}", "name", planner_at(i)->name,
                                         "description", about[0], "source", about[1]));
     }
-    command_report(&options, list, "[*planners:{name:-16} {description} ({source})\n]",
+    command_report(options, list, "[*planners:{name:-16} {description} ({source})\n]",
                    NULL);
     g_autofree char *help = planner_options_help();
-    if (!options.json && !options.quiet)
+    if (!options->json && !options->quiet)
         screen_print(stdout, "\n%s\n", help);
     return true;
 }

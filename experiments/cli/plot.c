@@ -98,8 +98,7 @@ static char *plot_data(const Frame *frame, const Frame *pivot, const Own *own,
     return g_string_free(data, FALSE);
 }
 
-static bool plot_draw(const char *database, Own *own, const CommandOptions *options,
-                      GError **error)
+COMMAND(plot, Own, PLOT_OPTIONS, 0)
 {
     static const char *const KINDS[] = {"line", "bar", "heat", "box", NULL};
     uint32_t kind = 1, numbers = 0, results = 0;
@@ -109,7 +108,7 @@ static bool plot_draw(const char *database, Own *own, const CommandOptions *opti
     own->y = own->y ? own->y : g_strdup("iteration_time_s");
     own->by = own->by ? own->by : g_strdup("planner");
     const PivotSpec spec = {own->x, own->by, own->y, PIVOT_MIN};
-    g_autoptr(Store) store = store_open_read(database, error);
+    g_autoptr(Store) store = store_open_read(argv[1], error);
     g_autoptr(Frame) frame = store ? frame_read(store, own->experiment, error) : NULL;
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
     if (!pivot)
@@ -147,13 +146,4 @@ static bool plot_draw(const char *database, Own *own, const CommandOptions *opti
                              (int)pivot->column->len - 1),
                    "[*files/ :{.}]\n", NULL);
     return true;
-}
-
-bool cmd_plot(int argc, char **argv, GError **error)
-{
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {PLOT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    return command_parse(entries, &argc, argv, &options, error) &&
-           plot_draw(argv[1], &own, &options, error);
 }

@@ -265,7 +265,7 @@ bool cmd_profile(int argc, char **argv, GError **error)
                        .largest_bytes = 0x1p24};
     const GOptionEntry entries[] = {PROFILE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
-    bool good = command_parse(entries, &argc, argv, &options, error) &&
+    bool good = command_parse(NULL, entries, &argc, argv, &options, error) &&
                 profile_check_options(&own, error);
     Work work = {&own, argc - 1, argv + 1, &options};
     const bool alone = good && profile_is_cuda(&own) && own.ranks == 1 &&

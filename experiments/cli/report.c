@@ -7,7 +7,6 @@
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
-#include "experiments/answers/command_line.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/campaign.h"
 #include "experiments/cli/limits.h"
@@ -27,17 +26,16 @@
     X(CAMPAIGN, campaign)
 /* clang-format on */
 COMMAND_OPTIONS(Own, report_options, REPORT_OPTIONS)
-COMMAND_RANGES(Own, report_options, REPORT_OPTIONS)
 
 /* Runs the configurations of an experiment and of its columns that the database lacks. */
-static bool report_run(const char *name, const char *database, const char *line,
-                       const Own *own, const CommandOptions *options, GError **error)
+static bool report_run(const char *name, const char *database, const Own *own,
+                       const CommandOptions *options, GError **error)
 {
     ExperimentChange change = {
         .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(name, &change, error);
     g_autoptr(Store) store = experiment ? store_open(database, error) : NULL;
-    if (!store || !store_begin_run(store, line, command_revision(), error))
+    if (!store || !store_begin_run(store, options->line, command_revision(), error))
         return false;
     Terminal *terminal = terminal_begin(options->quiet || options->json);
     SweepProgress progress;
@@ -62,8 +60,8 @@ static char *report_of(const char *database, const char *const *names, const Own
                          : report_store(database, names, NULL, error);
 }
 
-static char *report_names(const char *what, const char *line, const Own *own,
-                          const CommandOptions *options, GError **error)
+static char *report_names(const char *what, const Own *own, const CommandOptions *options,
+                          GError **error)
 {
     g_auto(GStrv) names = reproduce_names(what, error);
     g_autofree char *database =
@@ -74,7 +72,7 @@ static char *report_names(const char *what, const char *line, const Own *own,
         return NULL;
     }
     for (char **name = names; name && *name; name++)
-        if (!report_run(*name, database, line, own, options, error))
+        if (!report_run(*name, database, own, options, error))
             return NULL;
     return names ? report_of(database, (const char *const *)names, own, error) : NULL;
 }
@@ -155,8 +153,8 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
     return !wrong || refuse(error, "%s; %s %s", wrong, what, is);
 }
 
-static char *report_make(const char *what, const char *line, const Own *own,
-                         const CommandOptions *options, GError **error)
+static char *report_make(const char *what, const Own *own, const CommandOptions *options,
+                         GError **error)
 {
     const bool stored = is_store(what);
     const bool named = !stored && !g_file_test(what, G_FILE_TEST_IS_REGULAR);
@@ -165,32 +163,26 @@ static char *report_make(const char *what, const char *line, const Own *own,
     if (stored)
         return report_of(what, NULL, own, error);
     if (named)
-        return report_names(what, line, own, options, error);
+        return report_names(what, own, options, error);
     return report_file(what, own, options, error);
 }
 
-bool cmd_report(int argc, char **argv, GError **error)
+COMMAND(report, Own, REPORT_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {REPORT_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *line = command_line(argc, argv);
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error) ||
-        !report_options_in_range(&own, error) ||
-        !command_campaign_check(&own.campaign, error))
+    if (!command_campaign_check(&own->campaign, error))
         return false;
-    const bool given = own.output != NULL;
+    const bool given = own->output != NULL;
     if (!given)
-        own.output = g_strdup(own.markdown ? "out/report.md" : "out/report.html");
-    g_autofree char *text = !given || output_check(own.output, error)
-                                ? report_make(argv[1], line, &own, &options, error)
+        own->output = g_strdup(own->markdown ? "out/report.md" : "out/report.html");
+    g_autofree char *text = !given || output_check(own->output, error)
+                                ? report_make(argv[1], own, options, error)
                                 : NULL;
     if (text && !given && g_mkdir_with_parents("out", 0777) != 0)
         return refuse(error, "cannot make the folder out");
-    if (!text || !output_write(own.output, text, -1, error))
+    if (!text || !output_write(own->output, text, -1, error))
         return false;
-    command_report(&options,
-                   json_pack("{s:s, s:s, s:I, s:s}", "of", argv[1], "output", own.output,
+    command_report(options,
+                   json_pack("{s:s, s:s, s:I, s:s}", "of", argv[1], "output", own->output,
                              "bytes", (json_int_t)strlen(text), "version",
                              KILTER_VERSION),
                    "{output}: {bytes} bytes\n", NULL);

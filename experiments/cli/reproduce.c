@@ -8,7 +8,6 @@
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
-#include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
@@ -29,7 +28,6 @@
     X(COUNT, starts, "starts", 0, 0, 1000)
 /* clang-format on */
 COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)
-COMMAND_RANGES(Own, reproduce_options, REPRODUCE_OPTIONS)
 
 /* --- scorecards --- */
 
@@ -244,8 +242,8 @@ static bool is_scorecard(const char *what)
 }
 
 /* Scores the data sets, stores their trials, prints the table. */
-static bool run_scorecard(const char *what, const char *line, Own *own,
-                          const CommandOptions *options, GError **error)
+static bool run_scorecard(const char *what, Own *own, const CommandOptions *options,
+                          GError **error)
 {
     const char *some = strchr(what, ':');
     if (!own->measured)
@@ -259,7 +257,8 @@ static bool run_scorecard(const char *what, const char *line, Own *own,
     if (own->plain && own->starts > 0)
         return refuse(error, "--starts: expected no --plain, whose costs have no start");
     g_autoptr(GPtrArray) sets = read_sets(some ? some + 1 : NULL, own, options, error);
-    g_autoptr(Store) store = sets ? begin_store(own->database, line, error) : NULL;
+    g_autoptr(Store) store =
+        sets ? begin_store(own->database, options->line, error) : NULL;
     json_auto_t *list = json_array();
     bool good = store != NULL;
     if (good && !options->json && !options->quiet)
@@ -396,7 +395,7 @@ static ExperimentChange change_of(const Own *own, const CommandOptions *options)
                               .set = options->set};
 }
 
-static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *own,
+static bool reproduce_all(GPtrArray *experiments, const Own *own,
                           const CommandOptions *options, json_t *list, GError **error)
 {
     ClaimsCount count = {0};
@@ -411,7 +410,7 @@ static bool reproduce_all(GPtrArray *experiments, const char *line, const Own *o
             .database = own->database,
             .folder = own->folder ? own->folder : "out",
             .known = own->database ? NULL : known,
-            .command = line,
+            .command = options->line,
             .revision = command_revision(),
             .change = change_of(own, options),
             .sweep = {.threads = (uint32_t)own->threads,
@@ -480,26 +479,18 @@ static bool reproduce_list(const CommandOptions *options, GError **error)
     return true;
 }
 
-bool cmd_reproduce(int argc, char **argv, GError **error)
+COMMAND(reproduce, Own, REPRODUCE_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {REPRODUCE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *line = command_line(argc, argv);
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (!reproduce_options_in_range(&own, error))
-        return false;
     if (argc < 2)
-        return reproduce_list(&options, error);
+        return reproduce_list(options, error);
     if (is_scorecard(argv[1]))
-        return run_scorecard(argv[1], line, &own, &options, error);
-    g_autoptr(GPtrArray) experiments = reproduce_load_all(argv[1], &own, &options, error);
+        return run_scorecard(argv[1], own, options, error);
+    g_autoptr(GPtrArray) experiments = reproduce_load_all(argv[1], own, options, error);
     if (!experiments)
         return false;
     json_auto_t *list = json_array();
-    const bool good = reproduce_all(experiments, line, &own, &options, list, error);
-    if (good && options.json)
+    const bool good = reproduce_all(experiments, own, options, list, error);
+    if (good && options->json)
         command_print_json(json_pack("{s:O}", "reproduced", list));
     return good;
 }

@@ -76,15 +76,15 @@ bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
     return command_simulate_tasks(argv[1], options, error);
 }
 
-bool cmd_run_trace(int argc, char **argv, GError **error)
+/* clang-format off */
+#define RUN_TRACE_OPTIONS(X) \
+    X(GRANULARITY, how)      \
+    X(SLOWDOWN, how)         \
+    X(CHANGED, how)
+/* clang-format on */
+COMMAND_OPTIONS(Own, run_trace_options, RUN_TRACE_OPTIONS)
+
+COMMAND(run_trace, Own, RUN_TRACE_OPTIONS, 0)
 {
-    g_auto(CommandPlanning) how = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity, NULL, NULL},
-        COMMAND_SLOWDOWN_ENTRY(how),
-        COMMAND_CHANGE_ENTRIES(how),
-        G_OPTION_ENTRY_NULL};
-    return command_parse(entries, &argc, argv, &options, error) &&
-           command_run_trace(argc, argv, &how, &options, error);
+    return command_run_trace(argc, argv, &own->how, options, error);
 }

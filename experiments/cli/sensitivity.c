@@ -24,21 +24,20 @@ static bool of_model(const CommandPlanning *how, char **argv, const char *fideli
            sensitivity_report(&evaluation, configuration, options, error);
 }
 
-bool cmd_sensitivity(int argc, char **argv, GError **error)
+/* clang-format off */
+#define SENSITIVITY_OPTIONS(X) \
+    X(PLANNING, how)           \
+    X(CHANGES, how)            \
+    X(TEXT, fidelity, "fidelity", 'f')
+/* clang-format on */
+COMMAND_OPTIONS(Own, sensitivity_options, SENSITIVITY_OPTIONS)
+
+COMMAND(sensitivity, Own, SENSITIVITY_OPTIONS, 0)
 {
-    g_auto(CommandOptions) options = {0};
-    g_auto(CommandPlanning) how = {0};
-    g_autofree char *fidelity = NULL;
-    const GOptionEntry entries[] = {
-        COMMAND_PLANNING_ENTRIES(how),
-        COMMAND_CHANGE_ENTRIES(how),
-        {"fidelity", 'f', 0, G_OPTION_ARG_STRING, &fidelity, NULL, NULL},
-        G_OPTION_ENTRY_NULL};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
     if (argc == 3)
-        return of_model(&how, argv, fidelity, &options, error);
+        return of_model(&own->how, argv, own->fidelity, options, error);
     g_auto(Evaluation) evaluation = {0};
-    return command_evaluate(&how, argc, argv, fidelity, &options, &evaluation, error) &&
-           sensitivity_report(&evaluation, NULL, &options, error);
+    return command_evaluate(&own->how, argc, argv, own->fidelity, options, &evaluation,
+                            error) &&
+           sensitivity_report(&evaluation, NULL, options, error);
 }

@@ -76,32 +76,31 @@ static json_t *solve_model(const char *model, const CommandSetting *setting,
                      "search_time_s", search_s);
 }
 
-bool cmd_sfb(int argc, char **argv, GError **error)
+/* clang-format off */
+#define SFB_OPTIONS(X)         \
+    X(TEXT, prices, "prices", 0) \
+    X(GRANULARITY, how)        \
+    X(CHANGED, how)
+/* clang-format on */
+COMMAND_OPTIONS(Own, sfb_options, SFB_OPTIONS)
+
+COMMAND(sfb, Own, SFB_OPTIONS, 0)
 {
-    g_autofree char *prices = NULL;
-    g_auto(CommandPlanning) how = {0};
-    const GOptionEntry entries[] = {
-        {"prices", 0, 0, G_OPTION_ARG_STRING, &prices, NULL, NULL},
-        {"granularity", 0, 0, G_OPTION_ARG_STRING, &how.granularity, NULL, NULL},
-        COMMAND_CHANGE_ENTRIES(how),
-        G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error) ||
-        (prices && !command_check_choice("--prices", prices, PRICES, error)))
+    if (own->prices && !command_check_choice("--prices", own->prices, PRICES, error))
         return false;
     if (argc == 2)
-        return (!prices && !how.granularity && !command_changes(&how))
-                   ? solve_file(argv[1], &options, error)
+        return (!own->prices && !own->how.granularity && !command_changes(&own->how))
+                   ? solve_file(argv[1], options, error)
                    : refuse(error, "--prices, --granularity and what changes a cluster "
                                    "are for MODEL CLUSTER");
     g_auto(CommandSetting) setting = {0};
     json_t *solved = NULL;
     SfbPrices by = SFB_KILTER;
-    while (prices && !g_str_equal(PRICES[by], prices))
+    while (own->prices && !g_str_equal(PRICES[by], own->prices))
         by++;
-    if (!command_setting(&how, argv[2], &setting, error) ||
+    if (!command_setting(&own->how, argv[2], &setting, error) ||
         !(solved = solve_model(argv[1], &setting, by, error)))
         return false;
-    command_report(&options, solved, ANSWER_SFB_MODEL, NULL);
+    command_report(options, solved, ANSWER_SFB_MODEL, NULL);
     return true;
 }

@@ -26,23 +26,14 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
     return NULL;
 }
 
-/* Both commands begin with this: it reads the stored row with the given hash. */
-static json_t *open_row(int argc, char **argv, CommandOptions *options, GError **error)
-{
-    g_autofree char *database = NULL;
-    const GOptionEntry entries[] = {
-        {"db", 0, 0, G_OPTION_ARG_FILENAME, &database, NULL, NULL}, G_OPTION_ENTRY_NULL};
-    return command_parse(entries, &argc, argv, options, error)
-               ? show_find(argv[1], database, error)
-               : NULL;
-}
+#define SHOW_OPTIONS(X) X(FILE, database, "db", 0)
+COMMAND_OPTIONS(Own, show_own, SHOW_OPTIONS)
 
-bool cmd_show(int argc, char **argv, GError **error)
+COMMAND(show, Own, SHOW_OPTIONS, 0)
 {
-    g_auto(CommandOptions) options = {0};
-    json_t *row = open_row(argc, argv, &options, error);
+    json_t *row = show_find(argv[1], own->database, error);
     if (row)
-        command_report(&options, row, ANSWER_SHOW, NULL);
+        command_report(options, row, ANSWER_SHOW, NULL);
     return row != NULL;
 }
 
@@ -60,13 +51,12 @@ static bool show_report(json_t *row, json_t *again, const CommandOptions *option
                                "%zu columns differ from the stored result", n);
 }
 
-bool cmd_rerun(int argc, char **argv, GError **error)
+COMMAND(rerun, Own, SHOW_OPTIONS, 0)
 {
-    g_auto(CommandOptions) options = {0};
-    json_t *row = open_row(argc, argv, &options, error);
-    json_t *again = row ? stored_rerun(row, options.set, error) : NULL;
+    json_t *row = show_find(argv[1], own->database, error);
+    json_t *again = row ? stored_rerun(row, options->set, error) : NULL;
     if (again)
-        return show_report(row, again, &options, error);
+        return show_report(row, again, options, error);
     json_decref(row);
     return false;
 }

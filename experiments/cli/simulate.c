@@ -140,10 +140,10 @@ enum { MOST_SAMPLES = 1000000 };
     X(FILE, dot, "dot", 0)                               \
     X(TEXT, cluster, "cluster", 0)                       \
     X(TEXT, place, "place", 0)                           \
-    X(VALUE, argv, char **) /* the command's arguments, for --replan */
+    X(VALUE, argv, char **) /* the command's arguments, for --replan */ \
+    X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)
-COMMAND_RANGES(Own, simulate_own, SIMULATE_OPTIONS)
 
 /* [n] which ones the list of an option names; *chosen stays NULL without a list. Caller frees. */
 static bool read_chosen(const char *option, const char *list, uint32_t n, bool **chosen,
@@ -311,35 +311,26 @@ static char *simulate_tables(void)
     return g_string_free(text, FALSE);
 }
 
-bool cmd_simulate(int argc, char **argv, GError **error)
+COMMAND_BELOW(simulate, Own, SIMULATE_OPTIONS, simulate_tables())
 {
-    g_auto(Own) own = {0};
-    g_auto(CommandOptions) options = {0};
-    const GOptionEntry entries[] = {SIMULATE_OPTIONS(COMMAND_ENTRY)
-                                        COMMAND_PIN_ENTRIES(&options),
-                                    G_OPTION_ENTRY_NULL};
-    g_autofree char *words = simulate_tables();
-    if (!command_parse_below(words, entries, &argc, argv, &options, error))
-        return false;
     const char *fidelity = fidelity_find(
-        own.fidelity ? own.fidelity : fidelity_name(FIDELITY_DEFAULT), error);
-    if (!fidelity || !simulate_own_in_range(&own, error) ||
-        (own.trace && !output_check(own.trace, error)) ||
-        (own.dot && !output_check(own.dot, error)) ||
-        !command_campaign_check(&own.campaign, error) ||
-        !command_execution_check(&own.execution, error))
+        own->fidelity ? own->fidelity : fidelity_name(FIDELITY_DEFAULT), error);
+    if (!fidelity || (own->trace && !output_check(own->trace, error)) ||
+        (own->dot && !output_check(own->dot, error)) ||
+        !command_campaign_check(&own->campaign, error) ||
+        !command_execution_check(&own->execution, error))
         return false;
-    if (own.cluster || own.place || argc > 3)
-        return simulate_jobs(argc, argv, &own, &options, error);
-    if (argc == 2 && !command_check_plan_file(argv[1], &own.how, &options, error))
+    if (own->cluster || own->place || argc > 3)
+        return simulate_jobs(argc, argv, own, options, error);
+    if (argc == 2 && !command_check_plan_file(argv[1], &own->how, options, error))
         return false;
     const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);
     if ((argc == 2 && format == FORMAT_TASKS) || (argc == 3 && format == FORMAT_CHAKRA))
-        return simulate_trace(argc, argv, &own, &options, error);
-    own.argv = argv;
-    own.campaign.jobs = own.jobs;
+        return simulate_trace(argc, argv, own, options, error);
+    own->argv = argv;
+    own->campaign.jobs = own->jobs;
     g_auto(Evaluation) evaluation = {0};
-    return command_evaluate(&own.how, argc, argv, fidelity, &options, &evaluation,
+    return command_evaluate(&own->how, argc, argv, fidelity, options, &evaluation,
                             error) &&
-           simulate_report(&evaluation, &own, &options, error);
+           simulate_report(&evaluation, own, options, error);
 }

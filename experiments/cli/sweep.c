@@ -8,7 +8,6 @@
 #include "data/base/output.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
-#include "experiments/answers/command_line.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/sweep_script.h"
@@ -34,7 +33,6 @@ enum { MOST_SHARDS = 1000000 };
     X(COUNT, parts, "plan-shards", 0, 0, MOST_SHARDS)
 /* clang-format on */
 COMMAND_OPTIONS(Own, sweep_options, SWEEP_OPTIONS)
-COMMAND_RANGES(Own, sweep_options, SWEEP_OPTIONS)
 
 static void sweep_report(const char *name, const char *database, const SweepProgress *p,
                          const CommandOptions *options)
@@ -144,8 +142,8 @@ static bool page_watch(const SweepProgress *progress, void *data)
     return terminal_watch(progress, page->terminal);
 }
 
-static bool sweep(const Experiment *experiment, const char *database, const char *line,
-                  const Own *own, const CommandOptions *options, GError **error)
+static bool sweep(const Experiment *experiment, const char *database, const Own *own,
+                  const CommandOptions *options, GError **error)
 {
     if (own->page && !output_check(own->page, error))
         return false;
@@ -161,7 +159,7 @@ static bool sweep(const Experiment *experiment, const char *database, const char
     if (!own->database && g_mkdir_with_parents("out", 0777) != 0)
         return refuse(error, "cannot make the folder out: %s", g_strerror(errno));
     g_autoptr(Store) store = store_open(database, error);
-    if (!store || !store_begin_run(store, line, command_revision(), error))
+    if (!store || !store_begin_run(store, options->line, command_revision(), error))
         return false;
     if (store_note(store))
         limits_note("%s", store_note(store));
@@ -381,8 +379,8 @@ static bool emit(const Experiment *experiment, const char *file, const char *dat
     return text != NULL;
 }
 
-static bool sweep_work(const Experiment *experiment, const char *file, const char *line,
-                       const Own *own, const CommandOptions *options, GError **error)
+static bool sweep_work(const Experiment *experiment, const char *file, const Own *own,
+                       const CommandOptions *options, GError **error)
 {
     g_autofree char *database =
         own->database ? g_strdup(own->database)
@@ -396,22 +394,20 @@ static bool sweep_work(const Experiment *experiment, const char *file, const cha
         return dry_run(experiment, database, own, options, error);
     if (own->status)
         return status(experiment, database, own, options, error);
-    return sweep(experiment, database, line, own, options, error);
+    return sweep(experiment, database, own, options, error);
 }
 
-static bool load_and_sweep(const char *file, const char *line, const Own *own,
+static bool load_and_sweep(const char *file, const Own *own,
                            const CommandOptions *options, GError **error)
 {
     if (own->threads < 0)
         return refuse(error, "-j: expected a number of threads, got %d", own->threads);
-    if (!sweep_options_in_range(own, error))
-        return false;
     ExperimentChange change = {.granularity = own->granularity,
                                .seed =
                                    options->seed_given ? &options->planner.seed : NULL,
                                .set = options->set};
     g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
-    return experiment && sweep_work(experiment, file, line, own, options, error);
+    return experiment && sweep_work(experiment, file, own, options, error);
 }
 
 /* Whether a file, which need not exist, is a database rather than an experiment. */
@@ -421,15 +417,9 @@ static bool is_database(const char *file)
            (g_str_has_suffix(file, ".db") || g_file_test(file, G_FILE_TEST_IS_REGULAR));
 }
 
-bool cmd_sweep(int argc, char **argv, GError **error)
+COMMAND(sweep, Own, SWEEP_OPTIONS, 0)
 {
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {SWEEP_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_autofree char *line = command_line(argc, argv);
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (argc == 3 && (!own.status || own.database))
+    if (argc == 3 && (!own->status || own->database))
         return refuse(error, "expected one experiment, got '%s' too", argv[2]);
     /* RESULTS.db and the experiment in either order */
     const bool first = argc == 3 && is_database(argv[1]);
@@ -438,6 +428,6 @@ bool cmd_sweep(int argc, char **argv, GError **error)
             error, "--status: expected a database and an experiment, got '%s' and '%s'",
             argv[1], argv[2]);
     if (argc == 3)
-        own.database = g_strdup(argv[first ? 1 : 2]);
-    return load_and_sweep(argv[first ? 2 : 1], line, &own, &options, error);
+        own->database = g_strdup(argv[first ? 1 : 2]);
+    return load_and_sweep(argv[first ? 2 : 1], own, options, error);
 }

@@ -103,8 +103,7 @@ static Frame *read_results(const char *database, const char *experiment,
     return frame;
 }
 
-static bool table(const char *database, const Own *own, const CommandOptions *options,
-                  GError **error)
+COMMAND(table, Own, TABLE_OPTIONS, 0)
 {
     PivotSpec spec = {own->rows ? own->rows : "model,cluster",
                       own->columns ? own->columns : "planner",
@@ -114,20 +113,11 @@ static bool table(const char *database, const Own *own, const CommandOptions *op
                              "--reduce, as all columns are shown");
     if (!read_reduce(own->reduce, &spec.reduce, error))
         return false;
-    g_autoptr(Frame) frame = read_results(database, own->experiment, options, error);
+    g_autoptr(Frame) frame = read_results(argv[1], own->experiment, options, error);
     if (own->all)
         return frame && table_give(frame, own, options, error);
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
     return pivot && table_give(pivot, own, options, error);
-}
-
-bool cmd_table(int argc, char **argv, GError **error)
-{
-    g_auto(Own) own = {0};
-    const GOptionEntry entries[] = {TABLE_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    return command_parse(entries, &argc, argv, &options, error) &&
-           table(argv[1], &own, &options, error);
 }
 
 bool table_export(const char *database, const char *experiment, const char *output,

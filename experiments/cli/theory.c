@@ -81,25 +81,20 @@ static void theory_say_size(const Graph *graph, bool json)
                     op_s * ops, size);
 }
 
-bool cmd_theory(int argc, char **argv, GError **error)
+#define THEORY_OPTIONS(X) X(COUNT, gpus, "gpus", 0, 1, G_MAXINT)
+COMMAND_OPTIONS(Own, theory_options, THEORY_OPTIONS)
+
+COMMAND(theory, Own, THEORY_OPTIONS, .gpus = 8)
 {
-    int gpus = 8;
-    const GOptionEntry entries[] = {{"gpus", 0, 0, G_OPTION_ARG_INT, &gpus, NULL, NULL},
-                                    G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (!command_check_range("--gpus", gpus, 1, G_MAXINT, error))
-        return false;
     g_autofree char *model = NULL;
-    g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)gpus, &model, error);
+    g_autoptr(Graph) graph = model_build(argv[1], (uint32_t)own->gpus, &model, error);
     if (!graph)
         return false;
-    theory_say_size(graph, options.json);
+    theory_say_size(graph, options->json);
     g_autoptr(GArray) theory = synth_theory(graph);
     uint32_t count[KINDS] = {0};
     for (guint i = 0; i < theory->len; i++)
         count[theory_kind_of(graph, &g_array_index(theory, Triple, i))]++;
-    theory_report(&options, graph, model, theory, count);
+    theory_report(options, graph, model, theory, count);
     return true;
 }

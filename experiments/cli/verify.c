@@ -22,7 +22,6 @@ enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
     X(VALUE, numbers, const char *)
 /* clang-format on */
 COMMAND_OPTIONS(Own, verify_options, VERIFY_OPTIONS)
-COMMAND_RANGES(Own, verify_options, VERIFY_OPTIONS)
 
 /* The first model has the standard small sizes, further ones random sizes. */
 static GRand *shape_random(uint64_t seed, int shape)
@@ -187,26 +186,19 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-bool cmd_verify(int argc, char **argv, GError **error)
+COMMAND(verify, Own, VERIFY_OPTIONS, .shapes = COMMAND_UNSAID)
 {
-    g_auto(Own) own = {.shapes = G_MININT};
-    const GOptionEntry entries[] = {VERIFY_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
-    g_auto(CommandOptions) options = {0};
-    if (!command_parse(entries, &argc, argv, &options, error))
-        return false;
-    if (own.shapes != G_MININT && !verify_options_in_range(&own, error))
-        return false;
-    own.backend = own.backend ? own.backend : g_strdup("reference");
-    if (strcmp(own.backend, "reference") != 0 && strcmp(own.backend, "cuda") != 0)
+    own->backend = own->backend ? own->backend : g_strdup("reference");
+    if (strcmp(own->backend, "reference") != 0 && strcmp(own->backend, "cuda") != 0)
         return refuse(error, "--backend: expected reference or cuda, got '%s'",
-                      own.backend);
-    if (own.virtual_ranks && strcmp(own.backend, "cuda") != 0)
+                      own->backend);
+    if (own->virtual_ranks && strcmp(own->backend, "cuda") != 0)
         return refuse(error, "--virtual-ranks: only --backend cuda has them");
-    if (own.half && strcmp(own.backend, "cuda") != 0)
+    if (own->half && strcmp(own->backend, "cuda") != 0)
         return refuse(error, "--half: only --backend cuda stores numbers of two bytes");
-    if (own.theory && argc != 2)
+    if (own->theory && argc != 2)
         return refuse(error, "--theory: expected MODEL alone; see kilter verify --help");
-    return own.theory || (argc == 2 && model_is_one(argv[1]))
-               ? verify_theory(argv[1], &own, &options, error)
-               : verify_plan(&own, argc, argv, &options, error);
+    return own->theory || (argc == 2 && model_is_one(argv[1]))
+               ? verify_theory(argv[1], own, options, error)
+               : verify_plan(own, argc, argv, options, error);
 }

@@ -15,7 +15,7 @@ enum {
     /* Lines of comments that end beyond COMMENT_COLUMN. */
     MOST_WIDE = 324,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 42,
+    MOST_UNFORMATTED = 40,
 };
 
 static const char *const C_FILES[] = {".c", NULL};
