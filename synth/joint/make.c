@@ -24,8 +24,8 @@
 #include "synth/joint/search.h"
 
 enum {
-    TRIALS = 3,            /* programs that are evaluated */
-    MOST_TRIALS = 12,      /* most programs evaluated until one fits */
+    TRIALS = 3,            /* programs that fit, with and without SPMD programs each */
+    MOST_TRIALS = 12,      /* most programs evaluated until there are as many */
     LABELS_LARGE = 100000, /* most labels of a search for a bound on thousands of GPUs */
 };
 
@@ -111,13 +111,6 @@ static bool is_repeated(const JointSearch *j, uint32_t i)
     return repeated;
 }
 
-/* Whether another program is evaluated: a few of the best with and without SPMD programs each, more
- * while none fits. */
-static bool wants_more(const uint32_t tried[2], bool inside, bool fits)
-{
-    return tried[inside] < TRIALS || (!fits && tried[0] + tried[1] < MOST_TRIALS);
-}
-
 /* Whether a pipeline is not evaluated, since it takes at least as long as the best plan or as one
  * that is known elsewhere: the walk is too slow by about the same factor for all pipelines. */
 static bool is_slower(const JointSearch *j, const JointFound *found,
@@ -132,23 +125,24 @@ static bool is_slower(const JointSearch *j, const JointFound *found,
 static bool try_first(JointSearch *j, AnswerAside *best, GError **error)
 {
     const uint32_t n = j->found->len;
-    uint32_t tried[2] = {0};
+    uint32_t tried = 0, fit[2] = {0};
     for (uint32_t i = 0; i < n; i++) {
         const JointFound *found = &g_array_index(j->found, JointFound, i);
-        const bool inside = joint_has_inside(j, found),
-                   fits = best->plan && best->plan->feasible;
+        const bool inside = joint_has_inside(j, found);
         g_autoptr(GError) unmade = NULL;
-        if (is_repeated(j, i) || is_like_misfit(j, i) || !wants_more(tried, inside, fits))
+        if (is_repeated(j, i) || is_like_misfit(j, i) || fit[inside] == TRIALS ||
+            tried == MOST_TRIALS)
             continue;
         if (is_slower(j, found, best))
             break;
-        tried[inside]++;
+        tried++;
         if (!put(j, i, &unmade)) {
             if (inside) /* forms that no transfer joins */
                 continue;
             g_propagate_error(error, g_steal_pointer(&unmade));
             return false;
         }
+        fit[inside] += j->plan->feasible;
         if (!j->plan->feasible && j->misfits < G_N_ELEMENTS(j->misfit))
             j->misfit[j->misfits++] = i;
         j->off = fmin(j->off, j->plan->iteration_time_s / found->walk_s);

@@ -1,9 +1,6 @@
 /* The joint search on machines whose kinds have too many combinations, so that it takes the kinds in an
  * order. */
-#include <string.h>
-
-#include "synth/planners/planner.h"
-#include "tests/test.h"
+#include "tests/support/made_plan.h"
 
 /* Five kinds of eight machines of two GPUs each. */
 static Cluster *five_kinds(void)
@@ -56,10 +53,37 @@ static void test_kinds_in_order(void **state)
     assert_at_most(plan->iteration_time_s, amp->iteration_time_s);
 }
 
+/* A search with more work also makes what one with less work finds: where memory is tight, programs that
+ * do not fit keep none that fit from being made. The second case is a long one. */
+static void test_more_work_is_never_worse(void **state)
+{
+    static const char *const CASE[][2] = {
+        {"gpt2:layers=40,hidden=2048,heads=16,ffn=8192,seq=2048,global_batch=64,"
+         "precision=mixed",
+         "2x4xh20@ib-ndr+2x4xv100-16g@eth-25+1x8xrtx-4090@ib-ndr"},
+        {"llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256,seq="
+         "8192,"
+         "global_batch=512,precision=bf16",
+         "4x8xh100-sxm@8xib-ndr+2x8xh20"},
+    };
+    static const char *const WORK[][3] = {{"work=1", "work=3", "work=10"},
+                                          {"work=10", "work=100", "work=400"}};
+    (void)state;
+    for (uint32_t c = 0; c < (g_getenv("KILTER_ROUNDS") ? 2 : 1); c++) {
+        double least_s = INFINITY;
+        for (uint32_t w = 0; w < G_N_ELEMENTS(WORK[c]); w++) {
+            g_auto(Made) made = made_plan("joint", CASE[c][0], CASE[c][1], WORK[c][w]);
+            assert_at_most(made.plan->iteration_time_s, least_s);
+            least_s = made.plan->iteration_time_s;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds_in_order),
+        cmocka_unit_test(test_more_work_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
