@@ -880,6 +880,66 @@ static void test_positions_of_one_group(void **state)
     }
 }
 
+/* Whether no layer takes longer by a row of sums than by another. */
+static bool never_longer(const double *a, const double *b, uint32_t n)
+{
+    bool never = true;
+    for (uint32_t l = 1; l <= n; l++)
+        never &= !(a[l] - a[l - 1] > b[l] - b[l - 1]);
+    return never;
+}
+
+/* Each entry names the first one that is slower in nothing, which may be itself. */
+static void check_ranks(const JointProblem *p)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t i = 0; i < p->group[g].n_entries; i++) {
+            const JointEntry *e = &p->group[g].entry[i], *a = p->group[g].entry;
+            while (a->tp != e->tp || a->start_s > e->start_s ||
+                   !never_longer(a->forward_s, e->forward_s, p->n_layers) ||
+                   !never_longer(a->backward_s, e->backward_s, p->n_layers) ||
+                   !never_longer(a->sync_s, e->sync_s, p->n_layers))
+                a++;
+            assert_int_equal(e->faster, a - p->group[g].entry);
+        }
+}
+
+/* Of equal entries the first is named, and none that takes longer in one layer. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    static double row[][4] = {{0, 2, 3, 5}, {0, 2, 3, 5}, {0, 1, 3, 5}, {0, 3, 5, 8}};
+    JointEntry entry[G_N_ELEMENTS(row)];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
+        entry[i] = (JointEntry){
+            .tp = 1, .forward_s = row[i], .backward_s = row[i], .sync_s = row[i]};
+    JointGroup group = {.n_entries = G_N_ELEMENTS(row), .entry = entry};
+    JointProblem p = {.n_layers = 3, .n_groups = 1, .group = &group};
+    synth_joint_rank(&p);
+    check_ranks(&p);
+    static const uint32_t faster[] = {0, 0, 2, 0};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++)
+        assert_int_equal(entry[i].faster, faster[i]);
+}
+
+/* Of more kinds than can be put in all orders, the first few are made at once. */
+static void test_orders_of_many_kinds(void **state)
+{
+    (void)state;
+    enum { KINDS = 20, MOST = 6 };
+    double least_s[KINDS];
+    for (uint32_t k = 0; k < KINDS; k++)
+        least_s[k] = 1 + k;
+    const JointProblem p = {.n_kinds = KINDS, .n_layers = 1, .least_s = least_s};
+    uint32_t n;
+    g_autofree uint32_t *order = synth_joint_orders(&p, MOST, &n);
+    assert_int_equal(n, MOST);
+    for (uint32_t k = 0; k < KINDS; k++) {
+        assert_int_equal(order[k], KINDS - 1 - k);
+        assert_int_equal(order[KINDS + k], k);
+    }
+}
+
 /* The search's step-by-step times of pipelines are close to the times of their programs by the
  * fidelity, under any schedule, and if all groups divide their layers (but for several runs of
  * divided layers, which are up to 60 % off). With enough memory no group is without an entry. */
@@ -906,6 +966,7 @@ static void test_walk(void **state)
             g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
             for (uint32_t g = 0; g < p->n_groups; g++)
                 assert_true(p->group[g].n_entries > 0);
+            check_ranks(p);
             if (w % 2)
                 keep_divided(p);
             g_auto(JointResult) result = {0};
@@ -1088,6 +1149,8 @@ int main(void)
         cmocka_unit_test(test_little_is_no_mode),
         cmocka_unit_test(test_plans),
         cmocka_unit_test(test_positions_of_one_group),
+        cmocka_unit_test(test_orders_of_many_kinds),
+        cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

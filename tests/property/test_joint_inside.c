@@ -121,6 +121,9 @@ static void test_random(void **state)
     double sum = 0;
     for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL) - (rounds ? 0 : 1); m++) {
         g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
+        /* Of every second model launches take longer than the work. */
+        for (uint32_t t = 0; m % 2 == 1 && t < cluster->n_types; t++)
+            cluster->type[t].launch_s = 2e-3;
         g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
         g_autoptr(Graph) graph = model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
         g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
@@ -134,8 +137,11 @@ static void test_random(void **state)
             if (!made.stage)
                 continue;
             const double off = check_program(menu, p, graph, view, &made);
+            /* The walk counts them, and keeps them apart by phases, where devices need not. */
+            if (cluster->type[0].launch_s > 0 && !rounds)
+                assert_at_most(-0.05, off);
             unmade += isnan(off);
-            sum += isnan(off) ? 0 : fabs(off);
+            sum += isnan(off) || cluster->type[0].launch_s > 0 ? 0 : fabs(off);
             n++;
             synth_joint_pipeline_clear(&made);
         }
