@@ -46,6 +46,8 @@ static void portfolio_say(const PortfolioRun *run)
         n_tries += ((const PortfolioChoice *)g_ptr_array_index(choices, c))->tries->len;
     array_each (const PortfolioTry, t, whole->tries) {
         double s, bytes;
+        if (t->planner->most_gpus > 0 && whole->gpus > t->planner->most_gpus)
+            continue; /* it refuses */
         planner_expects(t->planner, 0,
                         t->granularity == GRANULARITY_GPU ? whole->gpus : 0, &s, &bytes);
         by_size_s = fmax(by_size_s, s);
