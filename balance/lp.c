@@ -14,8 +14,8 @@
 #include <math.h>
 #include <setjmp.h>
 
-#include "data/base/each.h"
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 

@@ -70,9 +70,10 @@ typedef struct {
     bool time_only; /* the report leaves memory out: it is 0 and fits */
     /* so does that of a plan that takes at least this long; 0: of none */
     double enough_s;
-    uint32_t further; /* stage: time and memory, with so many more repetitions of the middle */
-    bool brief; /* a long pipeline's report may be without what its devices do when */
-    bool separate;    /* devices that do the same are simulated one by one */
+    /* stage: time and memory, with so many more repetitions of the middle */
+    uint32_t further;
+    bool brief;    /* a long pipeline's report may be without what its devices do when */
+    bool separate; /* devices that do the same are simulated one by one */
 } SimOptions;
 
 extern const OptionTable sim_option_table;

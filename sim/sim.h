@@ -326,8 +326,8 @@ typedef struct {
     double iteration_time_s;
     /* parts of it; with a timeline, of the critical path plus the time lost to a failure */
     double comm_s, comp_s;
-    double
-        toll; /* US dollars for what is sent between regions with prices; 0 for time_only */
+    /* US dollars for what is sent between regions with prices; 0 for time_only */
+    double toll;
     double launch_s; /* part of comp_s in which the critical path waits for a host */
     uint32_t n_devices, n_stages;
     double *busy_s, *comm_busy_s, *idle_s; /* per device; sum to the iteration time */
@@ -343,8 +343,8 @@ typedef struct {
      * lacks; 0: nothing is offloaded */
     uint32_t host;
     uint64_t host_bytes, host_missing_bytes;
-    const char *runtime;   /* the option; "": none */
-    bool kernels;          /* ops took the times of their kernels (costs=kernels) */
+    const char *runtime; /* the option; "": none */
+    bool kernels;        /* ops took the times of their kernels (costs=kernels) */
     bool brief; /* time and memory alone: all that devices do besides is 0 (SimOptions) */
     SimTimeline *timeline; /* NULL: the fidelity has none */
 } SimReport;

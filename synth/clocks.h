@@ -51,7 +51,7 @@ enum { CLOCK_WORST = 15 };
     X(TAG_BOUND, GROUPS, BELOW, STAGE, 1e-9, 0, "tag_bound")                            \
     X(AMP_WALK, PIPELINE, NEAR, FLOW, 0.05, CLOCK_NO_OVERLAP, "synth_amp_cost")         \
     X(AMP_LEAST, PIPELINE, BELOW, STAGE, 1e-9, 0, "AmpCandidate.least_s")               \
-    X(JOINT_WALK, STAGES, NEAR, STAGE, 0.012, 0, "synth_joint_walk_s")                   \
+    X(JOINT_WALK, STAGES, NEAR, STAGE, 0.012, 0, "synth_joint_walk_s")                  \
     X(JOINT_FORMULA, STAGES, NEAR, STAGE, 0.02, 0, "synth_joint_cost, 1f1b")            \
     X(JOINT_DENSITY, STAGES, BELOW, STAGE, 1e-9, 0, "synth_joint_density_s")
 

@@ -71,16 +71,16 @@ typedef struct {
 } OptionTable;
 
 #define OPTION_MEMBER(type, member, key, value) OPTION_MEMBER_##type member;
-#define OPTION_MEMBER_CHOICE(words)                   uint32_t
-#define OPTION_MEMBER_COUNT(least, most)              uint32_t
-#define OPTION_MEMBER_NUMBER(least, most)             double
-#define OPTION_MEMBER_BYTES                           uint64_t
-#define OPTION_MEMBER_TIME                            double
-#define OPTION_MEMBER_TEXT                            const char *
-#define OPTION_MEMBER_DATA                            const char *
-#define OPTION_MEMBER_PARSED(reader)                  const char *
-#define OPTION_MEMBER_BUNDLED(path, reader)           const char *
-#define OPTION_MEMBER_FILES(words, paths)             uint32_t
+#define OPTION_MEMBER_CHOICE(words)             uint32_t
+#define OPTION_MEMBER_COUNT(least, most)        uint32_t
+#define OPTION_MEMBER_NUMBER(least, most)       double
+#define OPTION_MEMBER_BYTES                     uint64_t
+#define OPTION_MEMBER_TIME                      double
+#define OPTION_MEMBER_TEXT                      const char *
+#define OPTION_MEMBER_DATA                      const char *
+#define OPTION_MEMBER_PARSED(reader)            const char *
+#define OPTION_MEMBER_BUNDLED(path, reader)     const char *
+#define OPTION_MEMBER_FILES(words, paths)       uint32_t
 
 #define OPTION_ROW(Struct, type, member, key, value) \
     {OPTION_ROW_##type, offsetof(Struct, member), key, value},

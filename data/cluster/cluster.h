@@ -46,8 +46,8 @@ enum { CLUSTER_MAX_STRETCH = 1000 };
 typedef struct {
     uint32_t sm, gcn;    /* compute capability x 10, or AMD's number */
     uint32_t processors; /* streaming multiprocessors or compute units */
-    uint32_t
-        bus; /* bits of the memory's bus: 1024 and more are stacks of HBM, less is GDDR */
+    /* bits of the memory's bus: 1024 and more are stacks of HBM, less is GDDR */
+    uint32_t bus;
     double bandwidth;    /* of the memory, bytes/s */
     double clock_hz;     /* boost */
     double l2_bytes;     /* the cache that all processors share */
@@ -55,10 +55,10 @@ typedef struct {
     double tf32, fp4;    /* peaks of formats that models are not held in, FLOP/s */
     double memory_share; /* measured: the part of `bandwidth` that streams reach */
     double sustained; /* measured: FLOP/s of large fp32 products at the board's power */
-    double
-        issue; /* measured: the part of fp32 instructions that are not displaced by others */
-    double
-        reach; /* measured: the part of the 16-bit peak that the best product reaches */
+    /* measured: the part of fp32 instructions that are not displaced by others */
+    double issue;
+    /* measured: the part of the 16-bit peak that the best product reaches */
+    double reach;
 } Chip;
 
 /* Whether times of kernels follow: they do from the number of processors, or the clock, and the
@@ -143,16 +143,16 @@ typedef struct {
     /* in front of `inner`, where bandwidths are not 0: one direct link between two GPUs, of which a
      * ring among some of them has several; and what those have that find no ring */
     LinkCost peer, across;
-    char *
-        peers; /* its GPUs' direct links (data/cluster/peers.h); NULL: a switch, or not known */
+    /* its GPUs' direct links (data/cluster/peers.h); NULL: a switch, or not known */
+    char *peers;
     /* how much longer a byte takes where its switch sums up, alone and in trees between machines;
      * 0: it does not */
     double sums, tree_sums;
     Port port; /* to other machines */
     /* the domain of direct links, larger than a machine, and the region that it is in; NULL: none */
     char *domain, *region;
-    uint32_t
-        unit; /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
+    /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
+    uint32_t unit;
     char *source;
     double stretch; /* factor on all its computation; up to 1: none */
     /* the host's memory; what a GPU's link to it carries in each direction, and what that memory
@@ -308,10 +308,10 @@ typedef struct {
     uint32_t fitted; /* 1 + index in ClusterView.fitted; 0: FLOPs / rate for all ops */
     double stretch;  /* factor on fitted overheads (`rate` contains it); 0: none */
     double launch_s, handover_s; /* as in its type; the launch of a crowded host */
-    const Machine *
-        mixed; /* the machine of unlike GPUs that is this device, whose rates are their sums; else NULL */
-    const KernelPricing
-        *kernels; /* borrowed from the view; NULL: FLOPs / rate, or what was fitted */
+    /* the machine of unlike GPUs that is this device, whose rates are their sums; else NULL */
+    const Machine *mixed;
+    /* borrowed from the view; NULL: FLOPs / rate, or what was fitted */
+    const KernelPricing *kernels;
 } Device;
 
 /* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one
@@ -333,7 +333,8 @@ typedef struct {
      * there, and [machine] its cables of the topology, or INFINITY */
     uint32_t n_sites, *site;
     LinkCost *between;
-    double *toll; /* [from * n_sites + to] US dollars a byte from region to region; NULL: free */
+    /* [from * n_sites + to] US dollars a byte from region to region; NULL: free */
+    double *toll;
     double *cable;
     LinkCost collective[COLLECTIVES_PRICED]; /* among the view's devices */
     CollectivePieces pieces[COLLECTIVES_PRICED];

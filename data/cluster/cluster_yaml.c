@@ -22,7 +22,8 @@ const Member LINK_MEMBER[LINK_NUMBERS] = {LINK_MEMBERS(MEMBER_ROW)},
              PORT_MEMBER[PORT_NUMBERS] = {PORT_MEMBERS(MEMBER_ROW)},
              REGION_MEMBER[REGION_NUMBERS] = {REGION_MEMBERS(MEMBER_ROW)};
 
-#define KIND(id, key) OPTIONAL_SECTION(key, CollectivesText, kind[COLLECTIVE_##id], COLLECTIVE)
+#define KIND(id, key) \
+    OPTIONAL_SECTION(key, CollectivesText, kind[COLLECTIVE_##id], COLLECTIVE)
 
 static const cyaml_schema_field_t LINK[] = {
     OPTIONAL_TEXT("link", LinkText, link, NAME_MAX_BYTES),
@@ -52,8 +53,8 @@ static const cyaml_schema_field_t RATES[] = {
     NUMBERS_TABLE(NUMBERS_ENTRY) CYAML_FIELD_END,
 };
 
-static const cyaml_schema_field_t KERNELS[] = {
-    KERNEL_FACTOR_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
+static const cyaml_schema_field_t KERNELS[] = {KERNEL_FACTOR_MEMBERS(MEMBER_FIELD)
+                                                   CYAML_FIELD_END};
 static const cyaml_schema_field_t CHIP[] = {
     CHIP_SHEET_MEMBERS(MEMBER_FIELD) CHIP_PEAK_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 
@@ -94,8 +95,7 @@ static const cyaml_schema_field_t GROUP[] = {
     OPTIONAL_TEXT("type", GroupText, type, NAME_MAX_BYTES),
     OPTIONAL_TEXT("device", GroupText, device, NAME_MAX_BYTES),
     OPTIONAL_LIST("devices", GroupText, part, PartText, PART, PARTS_MAX),
-    MACHINE_MEMBERS(MEMBER_FIELD)
-    OPTIONAL_SECTION("inner", GroupText, inner, LINK),
+    MACHINE_MEMBERS(MEMBER_FIELD) OPTIONAL_SECTION("inner", GroupText, inner, LINK),
     OPTIONAL_SECTION("peer", GroupText, peer, ONE_LINK),
     OPTIONAL_SECTION("across", GroupText, across, ONE_LINK),
     OPTIONAL_SECTION("port", GroupText, port, PORT),
@@ -134,7 +134,7 @@ static const cyaml_schema_field_t REGION[] = {
     TEXT("latency", RegionText, line.latency, NAME_MAX_BYTES),
     TEXT("bandwidth", RegionText, line.bandwidth, NAME_MAX_BYTES),
     REGION_MEMBERS(MEMBER_FIELD)
-    OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
+        OPTIONAL_TEXT("source", RegionText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 
@@ -149,7 +149,6 @@ static const cyaml_schema_field_t TOPOLOGY[] = {
     OPTIONAL_TEXT("source", TopologyText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
-
 
 static const cyaml_schema_field_t CLUSTER[] = {
     OPTIONAL_TEXT("name", ClusterText, name, CLUSTER_NAME_MAX),

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* clang-format off */
 /* Matrix products of one kind of unit: `simt` the lanes that compute fp64 and fp32, `tensor` the
  * matrix units. */
 #define PRODUCT_CONSTANTS(X)                                                               \
@@ -91,6 +92,7 @@
     X(bandwidth, "1", 0.05, 1)                                                             \
     X(passes, "1", 0, 20)          /* over rows in and out, of memory at peak */           \
     X(start, "us", 0, 1000)
+/* clang-format on */
 
 /* The structs of laws, and their constants, of which each is a double. */
 #define KERNEL_LAW_TABLE(Y)        \
@@ -111,14 +113,14 @@ KERNEL_LAW_TABLE(Y)
 #undef LAW_MEMBER
 
 /* id, name: the libraries of fused attention and of experts that were fitted. */
-#define KERNEL_ATTENTION_TABLE(X)                                                          \
-    X(FA2, "flash2")   /* FlashAttention 2, and what is built like it */                   \
-    X(FA3, "flash3")   /* FlashAttention 3, cuDNN on sm 90 and newer */                    \
-    X(PLAIN, "plain")  /* TensorRT-LLM's older kernels */
-#define KERNEL_EXPERTS_TABLE(X)                                                            \
-    X(TRAINING, "training") /* grouped products of Transformer Engine and CUTLASS */       \
-    X(TRTLLM, "trtllm")                                                                    \
-    X(VLLM, "vllm")                                                                        \
+#define KERNEL_ATTENTION_TABLE(X)                                       \
+    X(FA2, "flash2")  /* FlashAttention 2, and what is built like it */ \
+    X(FA3, "flash3")  /* FlashAttention 3, cuDNN on sm 90 and newer */  \
+    X(PLAIN, "plain") /* TensorRT-LLM's older kernels */
+#define KERNEL_EXPERTS_TABLE(X)                                                      \
+    X(TRAINING, "training") /* grouped products of Transformer Engine and CUTLASS */ \
+    X(TRTLLM, "trtllm")                                                              \
+    X(VLLM, "vllm")                                                                  \
     X(SGLANG, "sglang")
 
 #define KERNEL_ATTENTION_ID(id, name) KERNEL_ATTENTION_##id,

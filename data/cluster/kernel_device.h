@@ -6,13 +6,13 @@
 #include "data/cluster/kernel_constants.h"
 
 /* The formats that kernels compute in: id, name, bytes of an element, scales included. */
-#define KERNEL_FORMAT_TABLE(X)     \
-    X(FP32, "fp32", 4)             \
-    X(TF32, "tf32", 4)             \
-    X(FP16, "fp16", 2)             \
-    X(BF16, "bf16", 2)             \
-    X(FP8, "fp8", 1)               \
-    X(MXFP8, "mxfp8", 1.03125)     \
+#define KERNEL_FORMAT_TABLE(X) \
+    X(FP32, "fp32", 4)         \
+    X(TF32, "tf32", 4)         \
+    X(FP16, "fp16", 2)         \
+    X(BF16, "bf16", 2)         \
+    X(FP8, "fp8", 1)           \
+    X(MXFP8, "mxfp8", 1.03125) \
     X(NVFP4, "nvfp4", 0.5625)
 
 #define KERNEL_FORMAT_ID(id, name, bytes) KERNEL_##id,
@@ -29,9 +29,10 @@ typedef struct KernelDevice {
     char *name;
     KernelConstants constants;
     Chip chip; /* complete but for sm, gcn and `sustained` */
-    double peak[KERNEL_FORMATS]; /* FLOP/s; 0: none. TF32 is that of fp32 where it has none of its own */
-    double power_w;              /* infinite: not known, and so without effect */
-    double threads;              /* of a processor */
+    /* FLOP/s; 0: none. TF32 is that of fp32 where it has none of its own */
+    double peak[KERNEL_FORMATS];
+    double power_w; /* infinite: not known, and so without effect */
+    double threads; /* of a processor */
     /* Numbers that the type did not say, and what is taken instead: "clock: 1.41 GHz from ..."; "":
      * nothing */
     char *missing;
@@ -42,5 +43,6 @@ typedef struct KernelDevice {
  * be read. */
 KernelDevice *kernel_device_new(const DeviceType *type, GError **error);
 /* The same with these constants. */
-KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *constants);
+KernelDevice *kernel_device_with(const DeviceType *type,
+                                 const KernelConstants *constants);
 AUTOPTR(kernel_device_free, KernelDevice)

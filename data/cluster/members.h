@@ -39,8 +39,8 @@ typedef struct {
     double low, high;
     bool needed;
     MemberBound bound;
-    double
-        unsaid; /* a value that is not written; NAN: all are. Infinite ones never are */
+    /* a value that is not written; NAN: all are. Infinite ones never are */
+    double unsaid;
     size_t text, value; /* offsets of the char * and of the value */
 } Member;
 

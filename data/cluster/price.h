@@ -39,12 +39,14 @@ typedef struct {
 
 /* How sets lie on the machines. */
 typedef struct {
-    uint32_t ranks, hosts, most; /* of a set: ranks, units, and the most ranks on one of them */
-    LinkCost inner;   /* the slowest of a set's links inside a unit; bandwidth INFINITY: none */
+    /* of a set: ranks, units, and the most ranks on one of them */
+    uint32_t ranks, hosts, most;
+    /* the slowest of a set's links inside a unit; bandwidth INFINITY: none */
+    LinkCost inner;
     uint32_t slowest; /* a device on it */
     double inner_hop_s;
     double sums, tree_sums; /* the most of the switches; 0: some do not sum up */
-    double ring;     /* bytes/s of each set's ring between units; 0: not wired */
+    double ring;            /* bytes/s of each set's ring between units; 0: not wired */
     double exchange; /* the same of one rank's all-to-all with ranks of other units */
     double base_s, hop_s;
     uint32_t sites; /* of a set, between which the network may be narrow; 0: one */

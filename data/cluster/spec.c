@@ -109,10 +109,11 @@ static bool add_group(GString *yaml, const char *group, const char *nic, GError 
     if (own && *own)
         nic = own;
     if (nic && !g_regex_match(link, nic, 0, &by))
-        return refuse(error,
-                      "expected a network card such as ib-ndr or 8xeth-100 ('kilter links' "
-                      "lists them), got '%.60s'",
-                      nic);
+        return refuse(
+            error,
+            "expected a network card such as ib-ndr or 8xeth-100 ('kilter links' "
+            "lists them), got '%.60s'",
+            nic);
     if (nic) {
         g_autofree char *nics = g_match_info_fetch(by, 1),
                         *name = g_match_info_fetch(by, 2);

@@ -35,9 +35,9 @@
     X(loss, 1.5, 0.1, 20)       \
     X(accumulates, 0, 0, 10)    \
     X(overlap, 0, 0, 1)         \
-    X(dispatch, 0, 0, 1000) \
-    X(once, 0, 0, 1)        \
-    X(beside, 0, 0, 1)      \
+    X(dispatch, 0, 0, 1000)     \
+    X(once, 0, 0, 1)            \
+    X(beside, 0, 0, 1)          \
     X(channels, 0, 0, 64)
 
 /* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */

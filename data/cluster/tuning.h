@@ -29,14 +29,14 @@
 typedef enum { TRAFFIC_TABLE(TRAFFIC_ID) TRAFFICS } Traffic;
 
 /* AUTO means that the table decides. */
-#define ALGORITHM_TABLE(X)        \
-    X(AUTO, "auto")               \
-    X(RING, "ring")               \
-    X(TREE, "tree")               \
-    X(DOUBLE_TREE, "double_tree") \
-    X(HALVING, "halving")         \
-    X(PAIRWISE, "pairwise")       \
-    X(DIRECT, "direct")           \
+#define ALGORITHM_TABLE(X)          \
+    X(AUTO, "auto")                 \
+    X(RING, "ring")                 \
+    X(TREE, "tree")                 \
+    X(DOUBLE_TREE, "double_tree")   \
+    X(HALVING, "halving")           \
+    X(PAIRWISE, "pairwise")         \
+    X(DIRECT, "direct")             \
     X(HIERARCHICAL, "hierarchical") \
     X(MACHINE_TREE, "machine_tree")
 

@@ -112,8 +112,8 @@ char *cluster_write(const Cluster *cluster)
  * chip is not known. */
 static json_t *without_sources(json_t *value)
 {
-    static const char *const TAKEN[] = {"source", "description", "price",
-                                        "preemptible", "peaks", "power"};
+    static const char *const TAKEN[] = {"source",      "description", "price",
+                                        "preemptible", "peaks",       "power"};
     const size_t n = G_N_ELEMENTS(TAKEN) - (json_object_get(value, "chip") ? 2 : 0);
     const char *key;
     json_t *member;

@@ -37,13 +37,13 @@ enum { TENSOR_MAX_RANK = 5 };
  * al. 2022, as in bitsandbytes). MX8: bytes with a scale to every 32, by rows and once more by
  * columns, as products of both directions read them (OCP MX 1.0). NF4: four bits, a byte of scale
  * to every 64, and a float32 to every 256 of those (Dettmers et al. 2023). */
-#define DTYPE_TABLE(X)                           \
-    X(F16, "f16", 2)                             \
-    X(F32, "f32", 4)                             \
-    X(F64, "f64", 8)                             \
-    X(I64, "i64", 8)                             \
-    X(Q8, "q8", 1 + 4 / 256.0)                   \
-    X(MX8, "mx8", 2 * (1 + 1 / 32.0))            \
+#define DTYPE_TABLE(X)                \
+    X(F16, "f16", 2)                  \
+    X(F32, "f32", 4)                  \
+    X(F64, "f64", 8)                  \
+    X(I64, "i64", 8)                  \
+    X(Q8, "q8", 1 + 4 / 256.0)        \
+    X(MX8, "mx8", 2 * (1 + 1 / 32.0)) \
     X(NF4, "nf4", .5 + 1 / 64.0 + 4 / 16384.0)
 
 #define DTYPE_ID(id, name, bytes) DTYPE_##id,
@@ -55,11 +55,11 @@ typedef enum {
 /* The states of a parameter: its weights as the ops read them, its gradient, the master copy on
  * which the update works, and the update's moments. Weights NONE: they are made from the master
  * where they are gathered, as FSDP does. */
-#define STATE_TABLE(X)           \
-    X(WEIGHTS, "weights")        \
-    X(GRADIENTS, "gradients")    \
-    X(MASTER, "master")          \
-    X(MOMENT, "moments")         \
+#define STATE_TABLE(X)        \
+    X(WEIGHTS, "weights")     \
+    X(GRADIENTS, "gradients") \
+    X(MASTER, "master")       \
+    X(MOMENT, "moments")      \
     X(SECOND, "second moment")
 #define STATE_ID(id, name) STATE_##id,
 typedef enum { STATE_TABLE(STATE_ID) STATE_KINDS } StateKind;
@@ -74,22 +74,22 @@ typedef struct {
  * that have rates for these. `fp32-grads`: as Megatron-LM accumulates them, 18 bytes. bf16-fsdp:
  * FSDP's mixed precision, whose parameters at rest are float32. bf16-moments: DeepSeek-V3 (2024),
  * Sec. 3.3.3. mxfp8: weights of products lie there in MXFP8. */
-#define PRECISION_TABLE(X)                                                                     \
-    X(SINGLE, "single", F32, F32, F32, F32, F32, NONE, F32)                                    \
-    X(MIXED, "mixed", F16, F16, F16, F16, F16, F32, F32)                                       \
-    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F16, F16, F16, F32, F32, F32)              \
-    X(BF16, "bf16", BF16, BF16, F16, F16, F16, F32, F32)                                       \
-    X(FP8, "fp8", BF16, F8, F16, F16, F16, F32, F32)                                           \
-    X(BF16_F32_GRADIENTS, "bf16-fp32-grads", BF16, BF16, F16, F16, F32, F32, F32)              \
-    X(FP8_F32_GRADIENTS, "fp8-fp32-grads", BF16, F8, F16, F16, F32, F32, F32)                  \
-    X(BF16_PURE, "bf16-pure", BF16, BF16, F16, F16, F16, NONE, F16)                            \
-    X(BF16_MOMENTS, "bf16-moments", BF16, BF16, F16, F16, F32, F32, F16)                       \
-    X(BF16_FSDP, "bf16-fsdp", BF16, BF16, F16, NONE, F32, F32, F32)                            \
-    X(MXFP8, "mxfp8", BF16, F8, F16, MX8, F32, F32, F32)                                       \
+#define PRECISION_TABLE(X)                                                        \
+    X(SINGLE, "single", F32, F32, F32, F32, F32, NONE, F32)                       \
+    X(MIXED, "mixed", F16, F16, F16, F16, F16, F32, F32)                          \
+    X(MIXED_F32_GRADIENTS, "mixed-fp32-grads", F16, F16, F16, F16, F32, F32, F32) \
+    X(BF16, "bf16", BF16, BF16, F16, F16, F16, F32, F32)                          \
+    X(FP8, "fp8", BF16, F8, F16, F16, F16, F32, F32)                              \
+    X(BF16_F32_GRADIENTS, "bf16-fp32-grads", BF16, BF16, F16, F16, F32, F32, F32) \
+    X(FP8_F32_GRADIENTS, "fp8-fp32-grads", BF16, F8, F16, F16, F32, F32, F32)     \
+    X(BF16_PURE, "bf16-pure", BF16, BF16, F16, F16, F16, NONE, F16)               \
+    X(BF16_MOMENTS, "bf16-moments", BF16, BF16, F16, F16, F32, F32, F16)          \
+    X(BF16_FSDP, "bf16-fsdp", BF16, BF16, F16, NONE, F32, F32, F32)               \
+    X(MXFP8, "mxfp8", BF16, F8, F16, MX8, F32, F32, F32)                          \
     X(NVFP4, "nvfp4", BF16, F4, F16, F16, F16, F32, F32)
-#define PRECISION_NAMES                                                                        \
-    "single, mixed, mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, " \
-    "bf16-moments, bf16-fsdp, mxfp8 or nvfp4"
+#define PRECISION_NAMES                                                             \
+    "single, mixed, mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, " \
+    "bf16-pure, bf16-moments, bf16-fsdp, mxfp8 or nvfp4"
 
 #define PRECISION_ID(id, name, numbers, least, compute, weights, gradients, master, \
                      moments)                                                       \
@@ -179,13 +179,13 @@ typedef struct {
  * the parameter's dims without the last one and without the last but one; a parameter of one dim
  * has a state `v` of that dim. Muon updates the matrices of hidden layers, and AdamW the other
  * parameters (Jordan et al. 2024). */
-#define OPTIMIZER_TABLE(X)                                                             \
-    X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, NONE, "m v")                              \
-    X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, NONE, "")                                     \
-    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, NONE, "m v")                          \
-    X(ADAFACTOR, "adafactor", OP_ADAFACTOR, OP_ADAFACTOR_MASTER, F32, "rows columns")  \
-    X(LION, "lion", OP_LION, OP_LION_MASTER, NONE, "m")                                \
-    X(MUON, "muon", OP_MUON, OP_MUON_MASTER, NONE, "m")                                \
+#define OPTIMIZER_TABLE(X)                                                            \
+    X(ADAM, "adam", OP_ADAM, OP_ADAM_MASTER, NONE, "m v")                             \
+    X(SGD, "sgd", OP_SGD, OP_SGD_MASTER, NONE, "")                                    \
+    X(ADAMW, "adamw", OP_ADAMW, OP_ADAMW_MASTER, NONE, "m v")                         \
+    X(ADAFACTOR, "adafactor", OP_ADAFACTOR, OP_ADAFACTOR_MASTER, F32, "rows columns") \
+    X(LION, "lion", OP_LION, OP_LION_MASTER, NONE, "m")                               \
+    X(MUON, "muon", OP_MUON, OP_MUON_MASTER, NONE, "m")                               \
     X(ADAM_8BIT, "adam8bit", OP_ADAM, OP_ADAM_MASTER, Q8, "m v")
 #define OPTIMIZER_ID(id, name, op, master, format, states) OPTIMIZER_##id,
 typedef enum { OPTIMIZER_TABLE(OPTIMIZER_ID) OPTIMIZERS } Optimizer;
@@ -221,8 +221,9 @@ void graph_set_states(Graph *graph, const StateFormats *states);
 typedef enum { TRAIN_ALL, TRAIN_LORA, TRAIN_LAYERS } TrainKind;
 typedef struct {
     TrainKind kind;
-    uint32_t rank;        /* of adapters */
-    const char *target;   /* words, separated by '+'; not owned, and not kept after the last op */
+    uint32_t rank; /* of adapters */
+    /* words, separated by '+'; not owned, and not kept after the last op */
+    const char *target;
     uint32_t first, last; /* layers */
 } TrainedParts;
 
@@ -272,12 +273,11 @@ uint32_t graph_n_ops(const Graph *graph);
 const Tensor *graph_tensor(const Graph *graph, TensorId id);
 const Op *graph_get_op(const Graph *graph, OpId id);
 /* Walks all ops or tensors in their order, with their numbers. A break leaves the walk. */
-#define ops_each(op, id, graph)                                               \
-    for (OpId id = 0, id##_on = 1; id##_on && id < graph_n_ops(graph); id++)  \
-        for (const Op *op = (id##_on = 0, graph_get_op(graph, id)); !id##_on; \
-             id##_on = 1)
-#define tensors_each(tensor, id, graph)                                              \
-    for (TensorId id = 0, id##_on = 1; id##_on && id < graph_n_tensors(graph); id++) \
+#define ops_each(op, id, graph)                                              \
+    for (OpId id = 0, id##_on = 1; id##_on && id < graph_n_ops(graph); id++) \
+        for (const Op *op = (id##_on = 0, graph_get_op(graph, id)); !id##_on; id##_on = 1)
+#define tensors_each(tensor, id, graph)                                               \
+    for (TensorId id = 0, id##_on = 1; id##_on && id < graph_n_tensors(graph); id++)  \
         for (const Tensor *tensor = (id##_on = 0, graph_tensor(graph, id)); !id##_on; \
              id##_on = 1)
 const char *graph_layer_name(const Graph *graph, uint32_t layer);

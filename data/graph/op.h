@@ -104,6 +104,7 @@
  * A, C, ... numbers of a sample, and P weights that all samples share, makes O numbers of it and
  * keeps S for its backward; the kernels stand in for them (exec/kernels/opaque.c). Whole ones are
  * not split among devices. */
+/* clang-format off */
 #define OP_TABLE(X)                                                                                                                                        \
     X(LINEAR,               contract,             "linear",          "*k,nk,+n?->*n",                       "0|1",  "2*nk + 1*n")                          \
     X(LINEAR_DX,            contract,             "linear_dx",       "*n,nk->*k",                           "0|1",  "2*nk")                                \
@@ -323,6 +324,7 @@
     X(MUON_MASTER,          muon_master,          "muon_master",     "*RC,*RC,*RC,*RC->*RC,*RC,*RC",        "-",    "20*RRC + 10*RRR + 25*RC")             \
     X(MUON_TALL,            muon,                 "muon_tall",       "*RC,*RC,*RC->*RC,*RC",                "-",    "20*RCC + 10*CCC + 25*RC")             \
     X(MUON_TALL_MASTER,     muon_master,          "muon_tall_master", "*RC,*RC,*RC,*RC->*RC,*RC,*RC",       "-",    "20*RCC + 10*CCC + 25*RC")
+/* clang-format on */
 
 #define OP_ID(id, kernel, name, signature, linear, flops) OP_##id,
 typedef enum { OP_TABLE(OP_ID) OP_KINDS } OpKind;
@@ -336,25 +338,31 @@ typedef struct {
     /* convolutions and pooling: the step of windows, and the rows and columns of padding before the
      * image. The padding behind it follows from the outputs, so the two may differ */
     uint32_t stride, padding, padding_columns;
-    uint32_t window; /* pooling: window edge; 0: average pooling cuts the image in even parts */
-    uint32_t seed; /* dropout, attention: stream of the mask, a function of it and the global index */
-    double rate;              /* dropout: probability of zero; attention: the same, of its probabilities */
-    bool causal;              /* attention: a query sees no later key */
+    /* pooling: window edge; 0: average pooling cuts the image in even parts */
+    uint32_t window;
+    /* dropout, attention: stream of the mask, a function of it and the global index */
+    uint32_t seed;
+    /* dropout: probability of zero; attention: the same, of its probabilities */
+    double rate;
+    bool causal; /* attention: a query sees no later key */
     /* attention: a causal query sees the last `span` keys, its own included (0: all); rotary: see
      * `first` */
     uint32_t span;
-    bool alibi; /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
+    /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
+    bool alibi;
     /* rotary: elements [first, first + span) turn; join_keys: the shared elements begin at
      * `first` */
     uint32_t first;
-    uint32_t top;      /* gate_topk: experts of a token */
+    uint32_t top; /* gate_topk: experts of a token */
     /* gate_topk: of so many equal groups of experts a token goes to those of `top_groups` with the
      * largest sums of their two best scores; 0: to any */
     uint32_t groups, top_groups;
-    bool sigmoid;      /* gate_topk: scores are sigmoids of the logits, not their softmax; gate, scan_gates: above */
-    bool normalised;   /* gate_topk: a token's weights sum to 1 */
-    bool dropless;     /* route: an expert has room for all its tokens, and slots for the mean */
-    double scale;      /* gate_topk: factor on the weights */
+    /* gate_topk: scores are sigmoids of the logits, not their softmax; gate, scan_gates: above */
+    bool sigmoid;
+    bool normalised; /* gate_topk: a token's weights sum to 1 */
+    /* route: an expert has room for all its tokens, and slots for the mean */
+    bool dropless;
+    double scale; /* gate_topk: factor on the weights */
 } OpAttr;
 
 const char *op_kind_name(OpKind kind);

@@ -8,6 +8,7 @@
 #include "data/graph/graph.h"
 
 /* The blocks and other choices: X(id, name in files). */
+/* clang-format off */
 #define NORM_NAMES(X) X(NORM_LAYER, "layer") X(NORM_RMS, "rms")
 #define ACTIVATION_NAMES(X)                                                  \
     X(ACTIVATION_GELU, "gelu") X(ACTIVATION_RELU, "relu")                    \
@@ -41,6 +42,7 @@
 #define NETWORK_NAMES(X)                                                     \
     X(NETWORK_NONE, "none") X(NETWORK_DENSE, "dense") X(NETWORK_EXPERTS, "experts") X(NETWORK_BOTH, "both") \
     X(NETWORK_RWKV_6, "rwkv-6") X(NETWORK_RWKV_7, "rwkv-7")
+/* clang-format on */
 
 #define X(id, name) id,
 typedef enum { NORM_NAMES(X) NORMS } NormKind;
@@ -213,7 +215,8 @@ struct Architecture {
      * images, whose tokens come before the text's where there are patches */
     Architecture *encoder;
     bool spans; /* the head finds begin and end of an answer (SQuAD) instead of a token */
-    bool host_words; /* the host looks up the words: their vectors are an input, in place of ids */
+    /* the host looks up the words: their vectors are an input, in place of ids */
+    bool host_words;
     Precision precision; /* that the file names */
     char *unread; /* keys of the file that no fact was read from, "a, b"; NULL: none */
 };
@@ -242,7 +245,8 @@ const char *architecture_check(const Architecture *architecture, uint32_t seq,
 typedef struct {
     uint32_t batch, seq, mtp, patches;
     double capacity_factor;
-    bool own_keys, own_gate; /* keys and values, gates and what they gate have own weights */
+    /* keys and values, gates and what they gate have own weights */
+    bool own_keys, own_gate;
 } ArchitectureSizes;
 /* Sets the last two by what adapters name (the spec's `target`; NULL: nothing). */
 void architecture_separate(ArchitectureSizes *sizes, const char *target);
@@ -263,9 +267,9 @@ typedef struct {
     TensorId first_values, distances; /* the table of distances */
     /* of adaLN: the condition, as it is and through silu, and what it makes for all layers */
     TensorId embedded, condition, modulation[6];
-    TensorId text; /* the text's stream, GRAPH_NONE: none, or joined to the other */
-    TensorId memory;  /* the encoder's tokens, GRAPH_NONE: none */
-    bool crosses;     /* keys are made from them */
+    TensorId text;   /* the text's stream, GRAPH_NONE: none, or joined to the other */
+    TensorId memory; /* the encoder's tokens, GRAPH_NONE: none */
+    bool crosses;    /* keys are made from them */
 } Layer;
 
 /* A parameter, an op, and ops of one kind, named PREFIX.part. */

@@ -73,7 +73,8 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->token_types = MIN(a->token_types, 2);
     a->experts = MIN(a->experts, MIN(2 + small, MOST_EXPERTS));
     a->top = MIN(a->top, 2);
-    a->expert_groups = a->expert_groups > 1 && a->experts % 2 == 0 && a->experts > 2 ? 2 : 0;
+    a->expert_groups =
+        a->expert_groups > 1 && a->experts % 2 == 0 && a->experts > 2 ? 2 : 0;
     a->top_groups = MIN(a->top_groups, 1);
     a->expert_ffn = MIN(a->expert_ffn, 3);
     a->shared_ffn = MIN(a->shared_ffn, 4);

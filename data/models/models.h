@@ -1,8 +1,8 @@
 /* Bundled models: the table of specs and the builders (private to data). */
 #pragma once
 
-#include "data/models/model.h"
 #include "data/base/units.h"
+#include "data/models/model.h"
 
 typedef struct {
     const char *key;
@@ -17,19 +17,23 @@ typedef struct {
 enum { MODEL_MAX_PARAMS = 16 };
 
 /* The second output of attention: all probabilities, or statistics only. */
-typedef enum { ATTENTION_OF_MODEL, ATTENTION_MATERIALIZED, ATTENTION_FUSED } AttentionKind;
+typedef enum {
+    ATTENTION_OF_MODEL,
+    ATTENTION_MATERIALIZED,
+    ATTENTION_FUSED
+} AttentionKind;
 
 typedef struct {
     ModelParam param[MODEL_MAX_PARAMS];
     uint32_t n;
     Optimizer optimizer;
     Precision precision;
-    bool has_precision; /* the spec says it */
-    bool has_like;      /* the spec accepts like=... */
-    char like[32];      /* the family that a file is read as; "": its own */
-    const char *format[4]; /* by STATE_KEYS, interned; NULL: the precision's */
+    bool has_precision;         /* the spec says it */
+    bool has_like;              /* the spec accepts like=... */
+    char like[32];              /* the family that a file is read as; "": its own */
+    const char *format[4];      /* by STATE_KEYS, interned; NULL: the precision's */
     const char *train, *target; /* interned; NULL: all */
-    bool has_attention; /* the spec accepts attention=... */
+    bool has_attention;         /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;
 
@@ -40,7 +44,7 @@ typedef struct {
     ModelInfo info;
     TensorId (*build)(Graph *graph, const ModelParams *params);
     const char *(*check)(const ModelParams *params); /* may be NULL */
-    ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
+    ModelParam param[MODEL_MAX_PARAMS];              /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* called before sealing; may be NULL */
     uint32_t gpu_experts; /* experts per GPU, if their number follows the cluster */
@@ -50,18 +54,20 @@ typedef struct {
 
 /* How a parameter changes in a small model of the same structure. */
 typedef enum {
-    SMALL_STAYS,    /* as it is: it says which ops there are, or how long they take */
-    SMALL_SIZE,     /* base + step x devices, at most `cap` */
-    SMALL_FACTOR,   /* the same, never varied: others are multiples of it, and would grow large */
+    SMALL_STAYS, /* as it is: it says which ops there are, or how long they take */
+    SMALL_SIZE,  /* base + step x devices, at most `cap` */
+    /* the same, never varied: others are multiples of it, and would grow large */
+    SMALL_FACTOR,
     SMALL_BATCH,    /* the same, and a multiple of the microbatches */
     SMALL_HEADS,    /* the same, and even where queries share keys */
     SMALL_KEYS,     /* half of the heads, or as many as they are */
     SMALL_BY_HEADS, /* a few elements of each head */
     SMALL_PATCH,    /* elements of a patch's edge */
-    SMALL_IMAGE,    /* a few patches; without any, the least that convolutions leave something of */
-    SMALL_BYTES,    /* of a few elements for each device */
-    SMALL_ROOM,     /* `base` where it is 0, so that small models have room for all */
-    SMALL_DEVICES   /* the number of devices: a model in a file shrinks itself by it */
+    /* a few patches; without any, the least that convolutions leave something of */
+    SMALL_IMAGE,
+    SMALL_BYTES,  /* of a few elements for each device */
+    SMALL_ROOM,   /* `base` where it is 0, so that small models have room for all */
+    SMALL_DEVICES /* the number of devices: a model in a file shrinks itself by it */
 } SmallWay;
 
 typedef struct {
@@ -77,8 +83,7 @@ extern const uint32_t MODEL_SMALL_TABLE_SIZE;
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;
 /* The entries of models in files, which have parameters but no builder. */
-extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE,
-    MODEL_OF_ONNX;
+extern const ModelEntry MODEL_OF_TEXT, MODEL_OF_IMAGES, MODEL_OF_PROFILE, MODEL_OF_ONNX;
 
 /* The first function returns the defaults of an entry, the second reads "key=value,..." of a spec,
  * which messages name. */
@@ -149,7 +154,7 @@ typedef struct {
     const char *name; /* prefix of the names of ops and parameters */
     uint32_t hidden, heads, ffn;
     double dropout;
-    bool causal; /* a token attends to no later token */
+    bool causal;      /* a token attends to no later token */
     bool whole_heads; /* heads are never sharded */
 } TransformerLayer;
 
@@ -199,7 +204,8 @@ typedef enum {
     BATCH_NORM_OFFSET_GIVEN
 } ModelBatchNorm;
 
-TensorId model_batch_norm(Graph *graph, const char *name, TensorId x, ModelBatchNorm kind);
+TensorId model_batch_norm(Graph *graph, const char *name, TensorId x,
+                          ModelBatchNorm kind);
 /* The mean of each channel, [batch, channels]. */
 TensorId model_features(Graph *graph, TensorId x);
 /* The sum over the classes of the cross entropies of sigmoids, each with a label of its own. */

@@ -50,8 +50,8 @@ typedef struct {
     TensorId tensor; /* the tensor whose part in `form` has as many elements */
     Form form;
     double element_bytes;
-    double
-        host_bytes; /* of an element that the host keeps in the device's place; 0: none */
+    /* of an element that the host keeps in the device's place; 0: none */
+    double host_bytes;
     /* 1 + the instruction after which it goes to the host, 0: it stays; and whether it comes from
      * the host before its first use */
     uint32_t leaves;

@@ -40,7 +40,8 @@ typedef struct {
     uint32_t *count;
     uint16_t group;
     SplitKind kind;
-    bool divided; /* SPLIT_BATCH: a form divides a replica's part over its devices or shards */
+    /* SPLIT_BATCH: a form divides a replica's part over its devices or shards */
+    bool divided;
 } Split;
 
 /* The outcome of a requested proof: how it ended, and the text printed beside the bound. */
@@ -88,12 +89,13 @@ typedef struct {
     uint64_t seed;
     char *version; /* version of kilter */
     /* the rest of the question, and what can be done with the answer; NULL: not known */
-    char *target;   /* the framework that it was made for; NULL: any */
-    char *options;  /* options that are not at their defaults, "key=value key=value" */
-    char *revision; /* commit of the program */
-    char *exports;  /* the targets that take it, "megatron torchtitan"; "": none */
+    char *target;      /* the framework that it was made for; NULL: any */
+    char *options;     /* options that are not at their defaults, "key=value key=value" */
+    char *revision;    /* commit of the program */
+    char *exports;     /* the targets that take it, "megatron torchtitan"; "": none */
     double any_time_s; /* of the plan that any framework may run; 0: not known */
-    char *any_why; /* why `target` does not run that plan; NULL: it does, or is not known */
+    /* why `target` does not run that plan; NULL: it does, or is not known */
+    char *any_why;
     /* the strategy that made it; all defaults if the planner has none */
     Strategy strategy;
 

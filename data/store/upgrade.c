@@ -77,8 +77,8 @@ bool store_upgrade(const Store *store, int64_t old, GError **error)
     g_autofree char *version = g_strdup_printf("PRAGMA user_version = %d", STORE_VERSION);
     if (old == STORE_VERSION - 1) /* with today's tables and views */
         return store_check_rows(store, error) &&
-               ((store_execute(store, STORE_UPGRADE_5) &&
-                 store_attempt_make(store) && store_execute(store, version)) ||
+               ((store_execute(store, STORE_UPGRADE_5) && store_attempt_make(store) &&
+                 store_execute(store, version)) ||
                 store_refuse(store->file, error, "a damaged store: %s",
                              sqlite3_errmsg(store->db)));
     /* It sets its tables aside; once those of today are there, it copies the rows. */

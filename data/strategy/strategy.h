@@ -74,7 +74,8 @@ bool schedule_splits(Schedule schedule);
 uint32_t schedule_lag(Schedule schedule, uint32_t before);
 /* The device group of a stage, and the stage of a group's k-th chunk. */
 uint32_t schedule_group(Schedule schedule, uint32_t stage, uint32_t n_groups);
-uint32_t schedule_stage(Schedule schedule, uint32_t chunk, uint32_t group, uint32_t n_groups);
+uint32_t schedule_stage(Schedule schedule, uint32_t chunk, uint32_t group,
+                        uint32_t n_groups);
 
 /* The ops of the forward that the backward computes again: none; whole layers, of which only the
  * inputs are kept; or classes of ops, as bits (data/strategy/recompute.c): attention's inner part,
@@ -97,7 +98,12 @@ typedef enum {
 /* How an op of a class runs again: not; by itself, right before the first use of an output that no
  * forward op reads, the others being kept; by itself, none of its outputs being kept; or with the
  * rest of its class in the layer, what others read being kept. */
-typedef enum { RECOMPUTE_STAYS, RECOMPUTE_KEEPS, RECOMPUTE_DROPS, RECOMPUTE_MODULE } RecomputeWay;
+typedef enum {
+    RECOMPUTE_STAYS,
+    RECOMPUTE_KEEPS,
+    RECOMPUTE_DROPS,
+    RECOMPUTE_MODULE
+} RecomputeWay;
 
 /* [op], by the modes of layers [layer]; ops of layers that run again whole stay. The caller frees
  * it. */
@@ -205,7 +211,8 @@ typedef struct {
     double *share;    /* [dp]: shares of the batch, sum to 1 */
     Recompute *recompute; /* [layer] */
     bool *sequence;       /* [layer] */
-    uint32_t ep; /* replicas, or shards, that divide experts: ep over tp where `experts` */
+    /* replicas, or shards, that divide experts: ep over tp where `experts` */
+    uint32_t ep;
     bool experts; /* the devices that tp joins have different experts, whole ones */
     uint32_t zero, zero_ranks;
     bool all_to_all; /* attention takes whole sequences of some heads */

@@ -22,8 +22,8 @@ typedef struct {
 
 typedef struct {
     const Evaluation *evaluation;
-    const Configuration
-        *configuration; /* NULL: the plan is from a file and not made again */
+    /* NULL: the plan is from a file and not made again */
+    const Configuration *configuration;
     double time_s;
     GArray *knob; /* Knob */
 } Survey;
@@ -158,8 +158,9 @@ static char *sensitivity_words_of(const Survey *s)
     return g_strdup_printf(
         "Largest gain: %s x %g, %.1f %% more throughput. %s", best->what, best->better,
         100 * (s->time_s / time_s - 1),
-        s->configuration ? "The effects of 1 % are those on the same plan."
-                         : "The plan is kept; give MODEL CLUSTER to see new plans as well.");
+        s->configuration
+            ? "The effects of 1 % are those on the same plan."
+            : "The plan is kept; give MODEL CLUSTER to see new plans as well.");
 }
 
 static json_t *survey_json(const Survey *s)

@@ -24,26 +24,26 @@
 /* id, name, unit, width, whether it is absent at first: the cost is expected within a factor
  * exp(width) of its starting value. Hardware is near its data sheet; the costs of software are far
  * less certain. */
-#define COST_TABLE(X)                                                             \
-    X(LAUNCH, "launch of an op", "s", 1.0, false)                                 \
-    X(HANDOVER, "hand-over in a pipeline", "s", 1.5, false)                       \
-    X(OVERHEAD, "overhead of an op", "s", 1.0, false)                             \
-    X(RATE_F32, "computation in fp32", "FLOP/s", 0.3, false)                      \
-    X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3, false)            \
-    X(RATE_F8, "computation in fp8 and fp4", "FLOP/s", 0.3, false)                        \
-    X(BANDWIDTH, "memory", "B/s", 0.7, false)                                     \
-    X(ATTENTION, "memory, for attention", "B/s", 0.7, false)                      \
-    X(LOSS, "memory, for the loss", "B/s", 0.7, false)                            \
-    X(INNER_LATENCY, "latency inside machines", "s", 1.5, false)                  \
-    X(INNER_BANDWIDTH, "links inside machines", "B/s", 0.3, false)                \
-    X(OUTER_LATENCY, "latency between machines", "s", 1.5, false)                 \
-    X(OUTER_BANDWIDTH, "links between machines", "B/s", 0.3, false)               \
-    X(PRODUCTS, "memory, for matrix products", "B/s", 0.7, true)                  \
-    X(FILL, "filling a tile of a product", "terms", 1.0, true)                    \
-    X(UPDATE, "memory, for the optimizer's step", "B/s", 0.7, true)               \
-    X(CROWDING, "launch for each further GPU of a host", "", 1.0, true)           \
-    X(SLOWDOWN, "computation beside communication, more", "", 1.0, true)          \
-    X(INTERFERENCE, "communication beside computation, more", "", 1.0, true)      \
+#define COST_TABLE(X)                                                        \
+    X(LAUNCH, "launch of an op", "s", 1.0, false)                            \
+    X(HANDOVER, "hand-over in a pipeline", "s", 1.5, false)                  \
+    X(OVERHEAD, "overhead of an op", "s", 1.0, false)                        \
+    X(RATE_F32, "computation in fp32", "FLOP/s", 0.3, false)                 \
+    X(RATE_HALF, "computation in fp16 and bf16", "FLOP/s", 0.3, false)       \
+    X(RATE_F8, "computation in fp8 and fp4", "FLOP/s", 0.3, false)           \
+    X(BANDWIDTH, "memory", "B/s", 0.7, false)                                \
+    X(ATTENTION, "memory, for attention", "B/s", 0.7, false)                 \
+    X(LOSS, "memory, for the loss", "B/s", 0.7, false)                       \
+    X(INNER_LATENCY, "latency inside machines", "s", 1.5, false)             \
+    X(INNER_BANDWIDTH, "links inside machines", "B/s", 0.3, false)           \
+    X(OUTER_LATENCY, "latency between machines", "s", 1.5, false)            \
+    X(OUTER_BANDWIDTH, "links between machines", "B/s", 0.3, false)          \
+    X(PRODUCTS, "memory, for matrix products", "B/s", 0.7, true)             \
+    X(FILL, "filling a tile of a product", "terms", 1.0, true)               \
+    X(UPDATE, "memory, for the optimizer's step", "B/s", 0.7, true)          \
+    X(CROWDING, "launch for each further GPU of a host", "", 1.0, true)      \
+    X(SLOWDOWN, "computation beside communication, more", "", 1.0, true)     \
+    X(INTERFERENCE, "communication beside computation, more", "", 1.0, true) \
     X(ROUTING, "tokens of the fullest expert, more", "", 1.0, true)
 
 #define COST_ID(id, name, unit, width, absent) COST_##id,
@@ -64,7 +64,8 @@ typedef struct {
     double bandwidth, attention, loss; /* of memory, bytes/s */
     double overhead_s, launch_s, handover_s;
     uint32_t processors; /* tiles of an output that are computed at a time; 0: no waves */
-    double shift[COSTS]; /* of costs that are absent at first: logarithms of factors on their starts */
+    /* of costs that are absent at first: logarithms of factors on their starts */
+    double shift[COSTS];
 } TypeStart;
 
 /* Starting values from the data sheet with the type's name or, failing that, from the sheet with

@@ -21,10 +21,10 @@ typedef struct {
 typedef struct {
     Cluster *cluster;    /* fitted */
     const Cluster *base; /* borrowed */
-    TypeStart
-        *start;    /* [base->n_types], for a copy of the base with the rates of `from` */
-    Cluster *from; /* the base with all costs at their starting values */
-    TrialFit fit;  /* of the measured trials, in the file's order */
+    /* [base->n_types], for a copy of the base with the rates of `from` */
+    TypeStart *start;
+    Cluster *from;          /* the base with all costs at their starting values */
+    TrialFit fit;           /* of the measured trials, in the file's order */
     GArray *measured;       /* uint32_t: indices of the measured trials */
     RuntimeMemory *runtime; /* [base->n_types] */
     TrialMemory memory;

@@ -21,12 +21,11 @@
 typedef struct {
     char *plan, *group;
     double predicted_s, measured_s;
-    double predicted_bytes,
-        measured_bytes;   /* of the device that needs most; NaN: not known */
+    /* of the device that needs most; NaN: not known */
+    double predicted_bytes, measured_bytes;
     double low_s, high_s; /* the prediction's 90 % interval; 0: not known */
-    uint32_t
-        unmeasured; /* number of instructions outside of the sizes that the cluster was
-                          * calibrated on */
+    /* number of instructions outside of the sizes that the cluster was calibrated on */
+    uint32_t unmeasured;
 } ValidationRow;
 
 /* The ranking of one group: which plan is predicted to be the fastest, and how much slower it is

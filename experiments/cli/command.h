@@ -173,11 +173,11 @@ AUTOCLEAR(command_options_clear, CommandOptions)
     } Struct;                                                     \
     static inline void prefix##_clear(G_GNUC_UNUSED Struct *own){ \
         TABLE(COMMAND_CLEAR)} G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Struct, prefix##_clear)
-#define COMMAND_RANGES(Struct, prefix, TABLE)                                     \
-    static inline bool prefix##_in_range(G_GNUC_UNUSED const Struct *own,         \
-                                         G_GNUC_UNUSED GError **error)            \
-    {                                                                             \
-        return true TABLE(COMMAND_RANGE);                                         \
+#define COMMAND_RANGES(Struct, prefix, TABLE)                             \
+    static inline bool prefix##_in_range(G_GNUC_UNUSED const Struct *own, \
+                                         G_GNUC_UNUSED GError **error)    \
+    {                                                                     \
+        return true TABLE(COMMAND_RANGE);                                 \
     }
 
 /* A command with its table of options, and what their members begin with: it defines cmd_NAME. The
@@ -190,8 +190,7 @@ AUTOCLEAR(command_options_clear, CommandOptions)
  *
  * COMMAND_BELOW: with tables that --help prints below the summary; COMMAND_PLAIN: without options
  * of its own. */
-#define COMMAND(name, Own, TABLE, ...) \
-    COMMAND_DEFINE(name, Own, TABLE, NULL, __VA_ARGS__)
+#define COMMAND(name, Own, TABLE, ...) COMMAND_DEFINE(name, Own, TABLE, NULL, __VA_ARGS__)
 #define COMMAND_BELOW(name, Own, TABLE, tables) \
     COMMAND_DEFINE(name, Own, TABLE, tables, 0)
 #define COMMAND_DEFINE(name, Own, TABLE, tables, ...)                                    \
@@ -211,17 +210,17 @@ AUTOCLEAR(command_options_clear, CommandOptions)
     static bool name##_command(                                                          \
         G_GNUC_UNUSED Own *own, G_GNUC_UNUSED int argc, G_GNUC_UNUSED char **argv,       \
         G_GNUC_UNUSED CommandOptions *options, G_GNUC_UNUSED GError **error)
-#define COMMAND_PLAIN(name)                                                              \
-    static bool name##_command(int argc, char **argv, const CommandOptions *options,     \
-                               GError **error);                                          \
-    bool cmd_##name(int argc, char **argv, GError **error)                               \
-    {                                                                                    \
-        g_auto(CommandOptions) options = {0};                                            \
-        return command_parse(NULL, NULL, &argc, argv, &options, error) &&                \
-               name##_command(argc, argv, &options, error);                              \
-    }                                                                                    \
-    static bool name##_command(G_GNUC_UNUSED int argc, G_GNUC_UNUSED char **argv,        \
-                               G_GNUC_UNUSED const CommandOptions *options,              \
+#define COMMAND_PLAIN(name)                                                          \
+    static bool name##_command(int argc, char **argv, const CommandOptions *options, \
+                               GError **error);                                      \
+    bool cmd_##name(int argc, char **argv, GError **error)                           \
+    {                                                                                \
+        g_auto(CommandOptions) options = {0};                                        \
+        return command_parse(NULL, NULL, &argc, argv, &options, error) &&            \
+               name##_command(argc, argv, &options, error);                          \
+    }                                                                                \
+    static bool name##_command(G_GNUC_UNUSED int argc, G_GNUC_UNUSED char **argv,    \
+                               G_GNUC_UNUSED const CommandOptions *options,          \
                                G_GNUC_UNUSED GError **error)
 
 /* A command as it is parsed. Its summary, help of options and examples are data:

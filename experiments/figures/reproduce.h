@@ -14,8 +14,8 @@ char **reproduce_names(const char *asked, GError **error);
 typedef struct {
     const char *database; /* NULL: folder/NAME.db */
     const char *folder;
-    const char
-        *known; /* another database, whose answers are taken over first; NULL: none */
+    /* another database, whose answers are taken over first; NULL: none */
+    const char *known;
     const char *command, *revision; /* the command line and the commit, for the store */
     /* with which the experiment was read; also applied to its columns */
     ExperimentChange change;

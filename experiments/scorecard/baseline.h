@@ -37,7 +37,7 @@ typedef struct {
     double weight[BASELINE_TERMS]; /* weights of the ridge's terms */
     /* logarithms of the rates of MFU and BUBBLE over all trials */
     double rate[BASELINES];
-    GHashTable *own;     /* kind -> double[BASELINES], owned */
+    GHashTable *own; /* kind -> double[BASELINES], owned */
 } BaselineFit;
 
 /* Fits to n > 0 points and their measured times. */

@@ -59,8 +59,8 @@ typedef struct {
 } Score;
 
 typedef struct {
-    uint32_t
-        max_fitted;   /* number of calibration trials to fit to, evenly chosen; 0: all */
+    /* number of calibration trials to fit to, evenly chosen; 0: all */
+    uint32_t max_fitted;
     uint32_t threads; /* 0: one per core */
     bool sealed;      /* the test uses the sealed trials, not the development ones */
     bool unfitted;    /* the costs keep their starting values */

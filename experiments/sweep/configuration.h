@@ -52,8 +52,8 @@ struct Configuration {
     Subject *subject;
     Question *opened;  /* by the check; NULL: each plan opens a new one */
     ClusterView *view; /* its view */
-    const char *
-        impossible; /* why the configuration is impossible, borrowed; NULL: no reason is known */
+    /* why the configuration is impossible, borrowed; NULL: no reason is known */
+    const char *impossible;
     const char *entry; /* the planner as asked for, borrowed; NULL: of no grid */
     char *axes;        /* the further axes as JSON, or NULL */
     uint32_t ordinal;  /* in its experiment's grid, from 1 */

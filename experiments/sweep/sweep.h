@@ -11,7 +11,7 @@
 
 #include "experiments/sweep/experiment.h"
 
-typedef struct Store Store; /* data/store/store.h */
+typedef struct Store Store;               /* data/store/store.h */
 typedef struct StoreAttempt StoreAttempt; /* data/store/store.h */
 
 typedef struct {

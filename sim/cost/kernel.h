@@ -20,14 +20,18 @@
 #include "data/cluster/kernel_device.h"
 
 typedef enum {
-    KERNEL_PRODUCT,     /* Y[m,n] = X[m,k] W[k,n] */
-    KERNEL_BATCHED,     /* `batch` such products of equal extents in one launch */
-    KERNEL_GROUPED,     /* one launch of `batch` products, each of m rows on average, one per expert */
-    KERNEL_EXPERTS,     /* an experts' layer: rows sorted by expert, two or three grouped products, weighted sum */
-    KERNEL_ELEMENTWISE, /* any that passes over its operands once: add, activation, dropout, optimizer, copy */
-    KERNEL_NORM,        /* layer norm or RMS norm of rows */
-    KERNEL_SOFTMAX,     /* of rows */
-    KERNEL_ATTENTION,   /* fused: two products and the softmax between them, scores never written */
+    KERNEL_PRODUCT, /* Y[m,n] = X[m,k] W[k,n] */
+    KERNEL_BATCHED, /* `batch` such products of equal extents in one launch */
+    /* one launch of `batch` products, each of m rows on average, one per expert */
+    KERNEL_GROUPED,
+    /* an experts' layer: rows sorted by expert, two or three grouped products, weighted sum */
+    KERNEL_EXPERTS,
+    /* any that passes over its operands once: add, activation, dropout, optimizer, copy */
+    KERNEL_ELEMENTWISE,
+    KERNEL_NORM,    /* layer norm or RMS norm of rows */
+    KERNEL_SOFTMAX, /* of rows */
+    /* fused: two products and the softmax between them, scores never written */
+    KERNEL_ATTENTION,
     KERNEL_CONVOLUTION, /* two spatial dimensions, NCHW */
     KERNELS
 } KernelKind;
@@ -44,48 +48,58 @@ typedef enum { KERNEL_FORWARD, KERNEL_INPUT_GRADIENT, KERNEL_WEIGHT_GRADIENT } K
 
 typedef struct {
     KernelKind kind;
-    KernelFormat format; /* that it computes in; sums and products of more than two factors are wider inside */
-    bool backward;       /* ATTENTION, NORM, SOFTMAX: all gradients of it, instead of the forward */
-    bool alone; /* one call on an idle board: short ones end before its power limits the clock */
+    /* that it computes in; sums and products of more than two factors are wider inside */
+    KernelFormat format;
+    /* ATTENTION, NORM, SOFTMAX: all gradients of it, instead of the forward */
+    bool backward;
+    /* one call on an idle board: short ones end before its power limits the clock */
+    bool alone;
     union {
         struct {
             double batch, m, n, k;
             KernelLayout layout;
-            double out_bytes; /* of an element of Y; 0: as of the format (2 for 8 and 4 bits) */
+            /* of an element of Y; 0: as of the format (2 for 8 and 4 bits) */
+            double out_bytes;
             bool accumulates; /* adds to Y, which is then also read */
-            bool converts; /* 8 and 4 bits: X comes in 16 bits, and a pass of its own turns it */
+            /* 8 and 4 bits: X comes in 16 bits, and a pass of its own turns it */
+            bool converts;
             KernelExperts library; /* GROUPED */
-        } product; /* PRODUCT, BATCHED, GROUPED */
+        } product;                 /* PRODUCT, BATCHED, GROUPED */
         struct {
             double tokens, top_k; /* of this device, before routing; experts per token */
             double experts;       /* that the device holds */
-            double hidden, inner; /* widths; `inner` that of the device's part of an expert */
-            uint32_t matrices;    /* 3: gated, 2: not */
+            /* widths; `inner` that of the device's part of an expert */
+            double hidden, inner;
+            uint32_t matrices; /* 3: gated, 2: not */
             KernelExperts library;
         } experts;
         struct {
             double elements;
             double read, written; /* bytes of an element, over all operands */
-            bool scalar;          /* not vectorised: a processor moves a fixed number of bytes a clock */
+            /* not vectorised: a processor moves a fixed number of bytes a clock */
+            bool scalar;
         } elementwise;
         struct {
             double rows, width;
             double element_bytes; /* 0: as of the format */
             bool scalar;          /* as above */
-        } rows; /* NORM, SOFTMAX */
+        } rows;                   /* NORM, SOFTMAX */
         struct {
-            double batch, queries, keys; /* lengths; causal: the last `queries` of `keys` */
-            double heads, kv_heads;      /* of this device */
-            double head_qk, head_v;      /* widths of a head */
-            double window;               /* keys that a query sees at most; 0: all */
-            bool causal, cached;         /* cached: K and V are also written to a serving cache */
-            KernelAttention library;     /* KERNEL_ATTENTION_AUTO: by the device's generation */
+            /* lengths; causal: the last `queries` of `keys` */
+            double batch, queries, keys;
+            double heads, kv_heads; /* of this device */
+            double head_qk, head_v; /* widths of a head */
+            double window;          /* keys that a query sees at most; 0: all */
+            /* cached: K and V are also written to a serving cache */
+            bool causal, cached;
+            /* KERNEL_ATTENTION_AUTO: by the device's generation */
+            KernelAttention library;
         } attention;
         struct {
-            double batch, in, out;  /* samples, channels */
-            double height, width;   /* of the output */
-            double rows, columns;   /* of the filter */
-            double stride, groups;  /* 0: 1 */
+            double batch, in, out; /* samples, channels */
+            double height, width;  /* of the output */
+            double rows, columns;  /* of the filter */
+            double stride, groups; /* 0: 1 */
             KernelPass pass;
         } convolution;
     };
@@ -107,11 +121,15 @@ typedef struct {
      * L2; and what is added */
     double compute_s, power_s, memory_s, cache_s, start_s;
     KernelLimit limit;
-    double least_s; /* however it is cut, its parts take at least that, one after the other; 0: not known */
-    double once_bytes;           /* of passes over memory that no cutting avoids; 0: another kind */
-    double flops, bytes;         /* that the result needs: without padding, each operand once */
-    double peak, bandwidth;      /* of the data sheet, FLOP/s in that format, bytes/s */
-    double tile_m, tile_n, tiles, waves, splits; /* products; 0: the law has no tiles. m: rows of the output */
+    /* however it is cut, its parts take at least that, one after the other; 0: not known */
+    double least_s;
+    /* of passes over memory that no cutting avoids; 0: another kind */
+    double once_bytes;
+    /* that the result needs: without padding, each operand once */
+    double flops, bytes;
+    double peak, bandwidth; /* of the data sheet, FLOP/s in that format, bytes/s */
+    /* products; 0: the law has no tiles. m: rows of the output */
+    double tile_m, tile_n, tiles, waves, splits;
 } KernelReport;
 
 /* Seconds of one kernel. Infinite where the device does not compute in that format. */

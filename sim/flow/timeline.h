@@ -124,9 +124,10 @@ GByteArray *sim_timeline_trace(const SimTimeline *timeline, const Program *progr
 /* A part of the critical path: computation or launches of one lane, a kind of collectives, all
  * transfers; or what it does for one layer of the model. */
 typedef struct {
-    const char *kind; /* "computation", "launch", "transfer", the collective's or layer's name */
-    uint32_t lane;    /* SIM_TEAM: communication, or a layer */
-    uint32_t n;       /* spans */
+    /* "computation", "launch", "transfer", the collective's or layer's name */
+    const char *kind;
+    uint32_t lane; /* SIM_TEAM: communication, or a layer */
+    uint32_t n;    /* spans */
     double time_s, communication_s;
 } SimLimit;
 

@@ -17,8 +17,8 @@ typedef struct {
 
 struct SimTransport {
     const SimFlowCase *flow;
-    const uint32_t *
-        place; /* [device of the case]: SimFabric.device; NULL: on a network of its own */
+    /* [device of the case]: SimFabric.device; NULL: on a network of its own */
+    const uint32_t *place;
     const Topology *topology;
     SimNetwork *network; /* owned without places */
     SimMeasured *measured;

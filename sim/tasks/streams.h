@@ -27,8 +27,9 @@
 
 typedef struct {
     const SimTasks *tasks;
-    uint32_t overlap;  /* SIM_OVERLAP_ */
-    bool by_readiness; /* streams run what is ready first: only launches keep their order */
+    uint32_t overlap; /* SIM_OVERLAP_ */
+    /* streams run what is ready first: only launches keep their order */
+    bool by_readiness;
     uint32_t n_streams;
     uint8_t *stream;      /* [task] */
     uint32_t *first_next; /* [task + 1]: range in `next` */

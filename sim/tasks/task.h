@@ -72,12 +72,14 @@ typedef struct {
     SimTeams *teams;
     GPtrArray *transfers; /* SimTransfer */
     GArray *share;        /* double */
-    uint32_t backward;    /* the first computation of the backward; n_tasks if there is none */
-    uint32_t *bucket;     /* [instr]: the task that it was fused into, or SIM_NO_TASK */
+    /* the first computation of the backward; n_tasks if there is none */
+    uint32_t backward;
+    uint32_t *bucket; /* [instr]: the task that it was fused into, or SIM_NO_TASK */
 } SimTasks;
 
 typedef struct {
-    uint32_t overlap; /* SIM_OVERLAP_: where gradients are fused in buckets when they are ready */
+    /* SIM_OVERLAP_: where gradients are fused in buckets when they are ready */
+    uint32_t overlap;
     /* limit of the first bucket, if it is less than the plan's */
     uint64_t first_bucket_bytes;
     bool separate; /* each device has a lane of its own */

@@ -36,8 +36,8 @@ typedef struct {
 } StagePass;
 
 struct TaskExperts {
-    const Op *
-        *gate; /* [tensor]: what chooses the experts whose slots it has; NULL: none */
+    /* [tensor]: what chooses the experts whose slots it has; NULL: none */
+    const Op **gate;
     uint32_t *home;       /* [group]: the first group of the same devices */
     StagePass (*pass)[2]; /* [home]: the present pass, and the one before */
     uint32_t n_groups;

@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
     const SimCase *sim;
     const SimLowering *how;
-    bool overlap; /* at this place of the program */
+    bool overlap;     /* at this place of the program */
     TaskAhead *ahead; /* NULL: nothing waits but for its operands */
     SimTasks *tasks;
     GArray *task, *dep;
@@ -51,10 +51,10 @@ typedef struct {
     /* uint32_t, rows of n_lanes: tasks that make instances of several groups */
     GArray *joined;
     uint32_t *alike; /* [op]: first task of its last computation, or SIM_NO_TASK */
-    bool *last;     /* [instr]: no later instruction computes its op in its group */
-    uint32_t *sent; /* [group * n_groups + to_group]: first task of the last transfer */
-    SimStep *step;  /* [group] */
-    TaskOverlap *beside; /* [group]; NULL: no software on the devices overlaps */
+    bool *last;      /* [instr]: no later instruction computes its op in its group */
+    uint32_t *sent;  /* [group * n_groups + to_group]: first task of the last transfer */
+    SimStep *step;   /* [group] */
+    TaskOverlap *beside;  /* [group]; NULL: no software on the devices overlaps */
     TaskExperts *experts; /* NULL: their exchanges are plain all-to-alls */
     bool any_bucket;
 } Lower;

@@ -164,8 +164,8 @@ typedef struct {
     Strategy hosts; /* of which `offload` says what lies on hosts */
     uint64_t seed;  /* seed of annealing and of random strategies */
     uint32_t draws; /* number of random strategies that fit; 0: one */
-    uint32_t
-        steps; /* simulated annealing: strategies that are tried; 0: one for each choice */
+    /* simulated annealing: strategies that are tried; 0: one for each choice */
+    uint32_t steps;
     bool domino; /* random strategies are domino tilings with equal numbers of layers */
     /* the degrees and micro-batch size that a strategy must have, and the largest tmp; 0: any */
     uint32_t pp, dp, tmp, mbs, most_tmp;
@@ -214,8 +214,8 @@ typedef struct {
     const double *transfer;
     const double *sync;              /* s_i is the sum over the stage's layers; NULL: 0 */
     const double *memory, *capacity; /* capacity [stage]; NULL: not counted */
-    uint64_t
-        *work; /* NULL, or a count that grows by the cells of each table that is filled */
+    /* NULL, or a count that grows by the cells of each table that is filled */
+    uint64_t *work;
 } AmpAssignment;
 
 /* first [n_stages + 1]. False if no assignment fits the memory. Takes O(k L) per threshold on max

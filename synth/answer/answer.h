@@ -17,8 +17,8 @@ struct Answer {
     /* --- how far to search --- */
     SynthSpace *space;  /* the programs that keep the question's pins */
     gint64 deadline_us; /* when the budget ends (g_get_monotonic_time); 0: never */
-    double
-        upper_s; /* plans that take this long are of no use; INFINITY: all are of use */
+    /* plans that take this long are of no use; INFINITY: all are of use */
+    double upper_s;
     /* the memory of plans that take this long is not counted, and they fit; 0: it is counted */
     double enough_s;
     /* the caller will make room for the plan: neither memory nor rounding is searched for */

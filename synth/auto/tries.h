@@ -20,8 +20,8 @@ typedef struct {
     gint64 deadline_us; /* 0: none */
     bool hasty;         /* try_is_hasty() */
     double best_s;      /* least time of all choices; INFINITY at first */
-    GPtrArray *
-        others; /* Task: the fastest plans that are not their choices' own, by their times */
+    /* Task: the fastest plans that are not their choices' own, by their times */
+    GPtrArray *others;
     GError *failure;  /* the failure that says most, NULL: none */
     uint32_t telling; /* how much it says */
 } PortfolioRun;

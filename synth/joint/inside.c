@@ -22,8 +22,8 @@ typedef struct {
     GHashTable *share; /* number of pieces -> share of each device */
     double part;       /* of the batch in a microbatch */
     double port;       /* the largest part of a microbatch that a machine has */
-    double
-        whole; /* copies with which a machine's port counts what all its devices need */
+    /* copies with which a machine's port counts what all its devices need */
+    double whole;
     /* [phase * n_layers + layer] */
     double *seconds, *launch_s;
     const SynthAgain *modes; /* [mode]: what runs again, beside none and full; */

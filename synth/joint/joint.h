@@ -153,8 +153,8 @@ void synth_joint_pipeline_clear(JointPipeline *pipeline);
 /* The pipelines that are searched for. */
 typedef struct {
     SynthSchedule schedule;
-    uint32_t
-        n_stages; /* device groups; 0: any number; given where backwards are split, and for several chunks */
+    /* device groups; 0: any number; given where backwards are split, and for several chunks */
+    uint32_t n_stages;
     /* per group; relaxed: 1, or 0 for any number; else 0 is 1 */
     uint32_t chunks;
     /* count computation only: transfers and syncs take no time, memory is unlimited, and a stage

@@ -27,8 +27,8 @@ struct JointMenu {
     /* first GPU of each machine, or of each run of equal GPUs in it, and the view's devices
      * after the last */
     GArray *place; /* uint32_t */
-    bool
-        in_order; /* the units of all kinds together have too many combinations for one search */
+    /* the units of all kinds together have too many combinations for one search */
+    bool in_order;
     Recompute mode[JOINT_MODES];   /* without classes of which the model has no ops */
     bool is_worth[JOINT_MODES];    /* stages may have it */
     SynthAgain again[JOINT_MODES]; /* what each mode runs again */

@@ -25,8 +25,8 @@ typedef struct {
     uint32_t first, end;
     bool single;
     uint32_t done; /* the last pass in which it was recomputed */
-    bool
-        kept; /* it is recomputed in backward passes: what waits for its turn finds it there */
+    /* it is recomputed in backward passes: what waits for its turn finds it there */
+    bool kept;
 } Again;
 
 /* An operand that a group needs from another group. */

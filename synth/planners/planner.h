@@ -73,8 +73,7 @@ typedef enum { ABILITY_TABLE(X) } PlannerAbility;
 
 /* Stages and replicas of single GPUs. */
 enum {
-    PLANNER_PIPELINES =
-        PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO
+    PLANNER_PIPELINES = PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO
 };
 
 typedef struct Planner Planner;
@@ -164,7 +163,7 @@ typedef struct {
     bool unbounded; /* the plan needs no bound, which can take longer than the plan */
     /* the memory of plans that take this long is not counted, and they fit; 0: it is counted */
     double enough_s;
-    bool brief;     /* a long pipeline may be as plan_make_whole() takes it */
+    bool brief;   /* a long pipeline may be as plan_make_whole() takes it */
     bool *beaten; /* NULL, or set if a bound shows that no plan is faster than upper_s */
 } AnswerLimits;
 

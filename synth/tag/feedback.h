@@ -11,8 +11,9 @@ typedef struct {
     /* [op group]: mean time from the end of an op to the start of a sum or transfer of its
      * result */
     double *wait;
-    double *busy;   /* [device set]: mean of its devices, in which they compute */
-    double *memory; /* [device set]: the largest peak of its devices, as a part of their memory */
+    double *busy; /* [device set]: mean of its devices, in which they compute */
+    /* [device set]: the largest peak of its devices, as a part of their memory */
+    double *memory;
     /* [set * n_sets + set]: in which transfers go there or sums run in both; at most 1 */
     double *link;
 } TagFeedback;

@@ -11,11 +11,11 @@ enum {
     /* Functions that share their name with another one of their module. */
     MOST_SHARED = 731,
     /* Declarations whose type stands alone on its line. */
-    MOST_TORN = 27,
+    MOST_TORN = 2,
     /* Lines of comments that end beyond COMMENT_COLUMN. */
-    MOST_WIDE = 324,
+    MOST_WIDE = 312,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 40,
+    MOST_UNFORMATTED = 4,
 };
 
 static const char *const C_FILES[] = {".c", NULL};

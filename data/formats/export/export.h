@@ -6,13 +6,13 @@
 #include "data/plan/plan.h"
 
 /*    name          contents */
-#define EXPORT_TABLE(X)                                                                  \
-    X(megatron, "a script of Megatron-LM's flags with torchrun lines")                   \
-    X(flagscale, "the system and model sections of a FlagScale configuration (YAML)")    \
-    X(torchtitan, "a recipe of torchtitan (Python), and its schedule (CSV)")             \
-    X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism")   \
-    X(fsdp, "accelerate's configuration of FSDP (YAML), for plans of replicas alone")    \
-    X(ddp, "a rank table with batch shares and loss weights, and code that reads it")    \
+#define EXPORT_TABLE(X)                                                                \
+    X(megatron, "a script of Megatron-LM's flags with torchrun lines")                 \
+    X(flagscale, "the system and model sections of a FlagScale configuration (YAML)")  \
+    X(torchtitan, "a recipe of torchtitan (Python), and its schedule (CSV)")           \
+    X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism") \
+    X(fsdp, "accelerate's configuration of FSDP (YAML), for plans of replicas alone")  \
+    X(ddp, "a rank table with batch shares and loss weights, and code that reads it")  \
     X(json, "everything: ranks, stages, layers, steps, shards of parameters")
 
 typedef struct {

@@ -162,9 +162,10 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
     Chakra__Metadata *metadata =
         chakra__metadata__unpack(NULL, buffer->len, buffer->data);
     if (!metadata)
-        return refuse(error,
-                      "%s: its first message is not the metadata of a Chakra execution trace",
-                      reader->file);
+        return refuse(
+            error,
+            "%s: its first message is not the metadata of a Chakra execution trace",
+            reader->file);
     g_free(reader->trace->version);
     reader->trace->version = g_strdup(metadata->version);
     chakra__metadata__free_unpacked(metadata, NULL);

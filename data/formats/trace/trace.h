@@ -26,13 +26,13 @@
 #include "data/base/free.h"
 
 /* id, Chakra's name; in the order of Chakra's numbers, from 1. */
-#define TRACE_KIND_TABLE(X)  \
-    X(METADATA, "METADATA")  \
-    X(LOAD, "MEM_LOAD")      \
-    X(STORE, "MEM_STORE")    \
-    X(COMPUTE, "COMP")       \
-    X(SEND, "SEND")          \
-    X(RECEIVE, "RECV")       \
+#define TRACE_KIND_TABLE(X) \
+    X(METADATA, "METADATA") \
+    X(LOAD, "MEM_LOAD")     \
+    X(STORE, "MEM_STORE")   \
+    X(COMPUTE, "COMP")      \
+    X(SEND, "SEND")         \
+    X(RECEIVE, "RECV")      \
     X(COLLECTIVE, "COLL")
 
 typedef enum {
@@ -44,15 +44,15 @@ typedef enum {
 } TraceKind;
 
 /* id, Chakra's name; in the order of Chakra's numbers, from 0. */
-#define TRACE_COLLECTIVE_TABLE(X)                 \
-    X(ALL_REDUCE, "ALL_REDUCE")                   \
-    X(REDUCE, "REDUCE")                           \
-    X(ALL_GATHER, "ALL_GATHER")                   \
-    X(GATHER, "GATHER")                           \
-    X(SCATTER, "SCATTER")                         \
-    X(BROADCAST, "BROADCAST")                     \
-    X(ALL_TO_ALL, "ALL_TO_ALL")                   \
-    X(REDUCE_SCATTER, "REDUCE_SCATTER")           \
+#define TRACE_COLLECTIVE_TABLE(X)                   \
+    X(ALL_REDUCE, "ALL_REDUCE")                     \
+    X(REDUCE, "REDUCE")                             \
+    X(ALL_GATHER, "ALL_GATHER")                     \
+    X(GATHER, "GATHER")                             \
+    X(SCATTER, "SCATTER")                           \
+    X(BROADCAST, "BROADCAST")                       \
+    X(ALL_TO_ALL, "ALL_TO_ALL")                     \
+    X(REDUCE_SCATTER, "REDUCE_SCATTER")             \
     X(REDUCE_SCATTER_BLOCK, "REDUCE_SCATTER_BLOCK") \
     X(BARRIER, "BARRIER")
 
@@ -75,20 +75,21 @@ typedef struct {
     uint64_t flops, touched_bytes; /* of a computation */
     /* bytes of communication; for a collective equal on all ranks */
     uint64_t bytes;
-    uint64_t own_bytes;            /* this rank's own part of it; 0: not given */
-    uint32_t from, to, tag;        /* of a send or a receive */
-    uint32_t first_dep, n_deps;    /* range in Trace.dep, which has indices of nodes */
+    uint64_t own_bytes;         /* this rank's own part of it; 0: not given */
+    uint32_t from, to, tag;     /* of a send or a receive */
+    uint32_t first_dep, n_deps; /* range in Trace.dep, which has indices of nodes */
 } TraceNode;
 
 typedef struct {
     char *version;
-    GArray *node; /* TraceNode */
-    GArray *dep;  /* uint32_t */
+    GArray *node;            /* TraceNode */
+    GArray *dep;             /* uint32_t */
     uint64_t n_dependencies; /* dependencies in the file */
     /* how many of them name missing nodes: they are left out. A missing id 0 of nodes without id
      * does not count */
     uint64_t n_dangling;
-    uint64_t dangling_node, dangling_id; /* the first of them: node, and the missing one */
+    /* the first of them: node, and the missing one */
+    uint64_t dangling_node, dangling_id;
     GStringChunk *text;
 } Trace;
 
