@@ -28,6 +28,15 @@ static const PortfolioTry *try_plain(const Task *task)
     return plain;
 }
 
+/* Whether the framework that is asked for refuses the planner's own plans: techniques alone may make
+ * a plan on the machines. */
+static bool try_is_refused(const PortfolioRun *run, const Task *task)
+{
+    const PortfolioTry *plain = try_plain(task);
+    return run->options->target != TARGET_ANY && plain->reason && !plain->misfit &&
+           !plain->left_out;
+}
+
 /* Whether the planner that comes first has a plan on the whole cluster, where it also searched
  * these machines alone, which have the same network there. */
 static bool try_is_covered(const PortfolioRun *run, const Task *task)
@@ -77,7 +86,7 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
     if (plain == task->attempt || task->phase == EARLY)
         return true;
     if (plain->reason && !plain->misfit && !plain->left_out)
-        return run->options->target != TARGET_ANY;
+        return try_is_refused(run, task);
     const TechniqueWhen when = technique_when(task->attempt->set);
     if (plain->misfit && (all || !plain->beaten))
         return when != TECHNIQUE_REFUSED;
@@ -122,7 +131,7 @@ static void prepare_task(const PortfolioRun *run, Task *task)
         task->attempt->reason =
             g_strdup("not tried: the planner's plan without these techniques or on all "
                      "machines is far from the best one, or fits");
-    else if (!run->how->all &&
+    else if (!run->how->all && !try_is_refused(run, task) &&
              task->phase > (run->hasty && run->has.attention ? EARLY : FIRST) &&
              !portfolio_is_among_best(run, task->choice))
         task->attempt->reason = g_strdup("not tried: other machines are faster");

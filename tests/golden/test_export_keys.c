@@ -21,6 +21,7 @@ static void test_nothing_is_left_out(void **state)
                               "seq=8,vocab=16,experts=4";
     refuses_of(PLAIN, FOUR, "dp=4 recompute=selective", "deepspeed", "recomputation of");
     refuses_of(PLAIN, FOUR, "dp=2 cp=2", "deepspeed", "context parallelism");
+    refuses_of(PLAIN, FOUR, "dp=2 cp=2", "flagscale", "context parallelism");
     refuses_of(MOE, FOUR, "dp=4 ep=4", "deepspeed", "expert parallelism");
     refuses_of(FP8, "dgx-h100", "dp=8", "deepspeed", "products in fp8");
     refuses_of(FP8, "dgx-h100", "dp=8", "torchtitan", "products in fp8");
@@ -62,7 +63,7 @@ static void test_flags_of_megatron(void **state)
                                       "\n  recompute_method: uniform\n",
                                       "\n  use_distributed_optimizer: true\n",
                                       "\n  hetero:\n    enable_hetero: true\n    "
-                                      "hetero_process_meshes: [1, 2, 1, 2, 2]\n",
+                                      "hetero_process_meshes: [1, 1, 1, 4, 2]\n",
                                       "\n    hetero_current_device_type: \"h100-sxm\"",
                                       NULL};
     static const char MODEL[] = GPT("4", "global_batch=8,precision=fp8");
@@ -72,7 +73,7 @@ static void test_flags_of_megatron(void **state)
                   "pp=2 dp=2 cp=2 cp_comm=a2a micro_batch=1 zero=1 zero_ranks=2 "
                   "layers=4,2 recompute=full@1-2,full@4");
     g_auto(Made) all = made_plan("manual", MODEL, "dgx-h100",
-                                 "pp=2 dp=2 cp=2 micro_batch=1 zero=1 recompute=full");
+                                 "pp=2 dp=4 micro_batch=1 zero=1 recompute=full");
     g_autoptr(GArray) megatron = export(&some, "megatron");
     g_autoptr(GArray) flagscale = export(&all, "flagscale");
     has(megatron, FLAG);

@@ -288,15 +288,16 @@ typedef struct {
 
 #define HAS(id) (1u << FEATURE_##id)
 #define MODES   (HAS(CLASSES) | HAS(FULL))
-/* Megatron-LM and what shares its code; FlagScale's meshes know no optimizer instances. */
-#define MEGATRON                                                                   \
-    (HAS(PIPELINES) | HAS(TENSOR) | HAS(CONTEXT) | HAS(EXCHANGED) | HAS(EXPERTS) | \
-     HAS(ZERO_1) | MODES | HAS(SOME) | HAS(PADDED) | HAS(FP16) | HAS(FP8) | HAS(IMAGES))
+/* Megatron-LM and what shares its code; FlagScale's meshes stop at optimizer instances and context
+ * parallelism. */
+#define MEGATRON                                                                     \
+    (HAS(PIPELINES) | HAS(TENSOR) | HAS(EXPERTS) | HAS(ZERO_1) | MODES | HAS(SOME) | \
+     HAS(PADDED) | HAS(FP16) | HAS(FP8) | HAS(IMAGES))
 
 static const Target TARGET[] = {
     {"megatron",
-     MEGATRON | HAS(WHOLE) | HAS(VIRTUAL) | HAS(PART_1) | HAS(ZERO_2) | HAS(ZERO_3) |
-         HAS(MIXED),
+     MEGATRON | HAS(CONTEXT) | HAS(EXCHANGED) | HAS(WHOLE) | HAS(VIRTUAL) | HAS(PART_1) |
+         HAS(ZERO_2) | HAS(ZERO_3) | HAS(MIXED),
      megatron_runs},
     {"flagscale", MEGATRON, flagscale_runs},
     {"torchtitan",
