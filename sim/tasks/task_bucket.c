@@ -144,6 +144,10 @@ bool task_uses_held(const Lower *lower, const Instr *instr)
     if (instr->kind != INSTR_COMPUTE)
         return is_held(lower, instr, instr->tensor, instr->from);
     const Op *op = graph_get_op(lower->sim->graph, instr->op);
+    /* the next microbatch begins, and sums so far are divided */
+    if (op->pass == PASS_FORWARD && lower->sim->plan->strategy.pp <= 1 &&
+        task_instr(lower, held_at(lower, 0)->instr)->moves)
+        return true;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (is_held(lower, instr, op->in[i], instr->form[i]))
             return true;
