@@ -290,6 +290,20 @@ bool strategy_take_ranks(const char *ranks, uint32_t n_devices, bool *seen,
     return true;
 }
 
+const char *strategy_ranks_text(const uint32_t *device, size_t stride, uint32_t n_stages,
+                                uint32_t of_stage)
+{
+    g_autoptr(GString) text = g_string_new("");
+    bool in_order = true;
+    for (uint32_t s = 0; s < n_stages; s++)
+        for (uint32_t i = 0; i < of_stage; i++) {
+            const uint32_t at = device[s * stride + i];
+            in_order &= at == s * of_stage + i;
+            g_string_append_printf(text, "%s%u", i ? " " : s ? "; " : "", at);
+        }
+    return in_order ? NULL : g_intern_string(text->str);
+}
+
 static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
                        GError **error)
 {

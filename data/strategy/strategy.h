@@ -240,6 +240,10 @@ bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_d
 bool strategy_take_ranks(const char *ranks, uint32_t n_devices, bool *seen,
                          uint32_t *device, uint32_t *n, GError **error);
 AUTOCLEAR(strategy_layout_clear, StrategyLayout)
+/* The key `ranks` of stages with device[stage * stride + i], interned; NULL: they are the devices
+ * in order. */
+const char *strategy_ranks_text(const uint32_t *device, size_t stride, uint32_t n_stages,
+                                uint32_t of_stage);
 
 /* The layouts of a strategy's pipelines, which are one unless `pipeline_layers` says otherwise.
  * Their `device` are numbers of the whole cluster. */

@@ -14,18 +14,12 @@
 #include "experiments/cli/command.h"
 #include "experiments/explain/explain.h"
 
-/* --- a plan like a launch --- */
-
 /* Whether the spec's list "a=1,b=2" has the key of a pair "b=3". */
 static bool has_key(const char *list, const char *pair)
 {
-    const size_t n = (size_t)(strchr(pair, '=') - pair) + 1;
-    for (const char *at = list; at && *at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, pair, n) == 0)
-            return true;
-    }
-    return false;
+    g_autofree char *all = g_strconcat(",", list, NULL),
+                    *key = g_strdup_printf(",%.*s", (int)strcspn(pair, "=") + 1, pair);
+    return strstr(all, key) != NULL;
 }
 
 /* The spec with the keys of the launch that it has not. */
@@ -81,7 +75,11 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
         g_prefix_error(error, "%s: ", file);
         return false;
     }
+    g_autoptr(ClusterView) view = cluster_view(setting.cluster, GRANULARITY_GPU);
+    launch_place(launch, view, &strategy);
     options->planner.strategy = strategy;
+    if (!*options->planner.sim.runtime && cluster_is_bare(setting.cluster))
+        options->planner.sim.runtime = launch->runtime;
     *spec = (char *)g_intern_string(full);
     *like = like_json(file, launch, full);
     return true;

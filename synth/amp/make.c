@@ -91,13 +91,14 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.schedule = t->search.schedule;
     strategy.virtual_stages = s->chunks;
     strategy.recompute = t->search.recompute;
-    strategy.zero = t->question->options->strategy.zero;
     strategy.zero_ranks = t->question->options->strategy.zero_ranks;
     strategy.offload = t->question->options->strategy.offload;
+    if (s->dp > 1 || strategy.offload) /* else it has no effect */
+        strategy.zero = t->question->options->strategy.zero;
     if (s->tmp > 1)
         strategy.sequence_parallel = t->question->options->strategy.sequence_parallel;
     strategy.cuts = synth_strategy_list(s->first + 1, s->pp * s->chunks - 1);
-    strategy.ranks = synth_strategy_ranks(s->device, of_stage, s->pp, of_stage);
+    strategy.ranks = strategy_ranks_text(s->device, of_stage, s->pp, of_stage);
     return strategy;
 }
 

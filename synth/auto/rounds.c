@@ -28,8 +28,7 @@ static const PortfolioTry *try_plain(const Task *task)
     return plain;
 }
 
-/* Whether the framework that is asked for refuses the planner's own plans: techniques alone may make
- * a plan on the machines. */
+/* Whether the framework that is asked for refuses the planner's own plans, without techniques. */
 static bool try_is_refused(const PortfolioRun *run, const Task *task)
 {
     const PortfolioTry *plain = try_plain(task);
@@ -83,10 +82,8 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
         (task->phase > LONG ||
          !(quick || try_has_rival(task->choice, far * run->best_s))))
         return false;
-    if (plain == task->attempt || task->phase == EARLY)
+    if (plain == task->attempt || task->phase == EARLY || try_is_refused(run, task))
         return true;
-    if (plain->reason && !plain->misfit && !plain->left_out)
-        return try_is_refused(run, task);
     const TechniqueWhen when = technique_when(task->attempt->set);
     if (plain->misfit && (all || !plain->beaten))
         return when != TECHNIQUE_REFUSED;

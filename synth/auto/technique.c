@@ -168,6 +168,8 @@ char *technique_words(const PortfolioChoice *choice)
     g_autoptr(GString) text = g_string_new("");
     for (uint32_t i = 0; pair[i]; i++) {
         const PortfolioTry *other = technique_without(choice, pair[i]);
+        if (strcmp(pair[i], "zero") == 0 && choice->plan->strategy.dp == 1)
+            continue; /* it has no effect */
         g_string_append_printf(text, "%s%s=%s", text->len ? "; " : "", pair[i],
                                technique_value(pair[i]));
         if (other && isfinite(other->iteration_s))

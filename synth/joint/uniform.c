@@ -47,14 +47,6 @@ static const char *uniform_layers(const JointProblem *p, const JointPipeline *pi
     return synth_strategy_list(layers, n);
 }
 
-static const char *uniform_shares(const JointEntry *e)
-{
-    bool even = true;
-    for (uint32_t r = 0; r < e->dp; r++)
-        even &= e->samples[r] == e->samples[0];
-    return even ? NULL : synth_strategy_list(e->samples, e->dp);
-}
-
 static const char *uniform_recompute(const JointProblem *p, const JointPipeline *pipeline)
 {
     const uint32_t n = pipeline->n_stages;
@@ -74,9 +66,11 @@ bool joint_strategy(const JointMenu *menu, const JointProblem *p,
 {
     const JointEntry *e = uniform_entry(p, pipeline, 0);
     const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1);
-    bool alike = uniform_deep(p, pipeline);
+    bool alike = uniform_deep(p, pipeline), even = true;
     for (uint32_t s = 0; s < n && alike; s++)
         alike = uniform_alike(e, uniform_entry(p, pipeline, s));
+    for (uint32_t r = 0; r < e->dp; r++)
+        even &= e->samples[r] == e->samples[0];
     strategy_init(strategy);
     if (!alike || n * e->dp * e->tp != menu->view->n_devices)
         return false;
@@ -89,8 +83,8 @@ bool joint_strategy(const JointMenu *menu, const JointProblem *p,
     strategy->virtual_stages = pipeline->schedule == SCHEDULE_INTERLEAVED ? chunks : 0;
     strategy->layers = n * chunks > 1 ? uniform_layers(p, pipeline) : NULL;
     strategy->ranks =
-        synth_strategy_ranks(device, menu->view->n_devices, n, e->dp * e->tp);
-    strategy->shares = uniform_shares(e);
+        strategy_ranks_text(device, menu->view->n_devices, n, e->dp * e->tp);
+    strategy->shares = even ? NULL : synth_strategy_list(e->samples, e->dp);
     strategy->recompute = uniform_recompute(p, pipeline);
     strategy->zero = e->divides && e->dp > 1;
     return true;

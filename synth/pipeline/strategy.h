@@ -20,8 +20,5 @@ Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
 double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
                                        uint32_t n_devices);
 
-/* Values of a strategy's keys, interned: numbers with spaces between them (NULL: none); and the key
- * `ranks` of stages with device[stage * stride + i] (NULL: they are the devices in order). */
+/* Numbers with spaces between them, interned; NULL: none. */
 const char *synth_strategy_list(const uint32_t *number, uint32_t n);
-const char *synth_strategy_ranks(const uint32_t *device, size_t stride, uint32_t n_stages,
-                                 uint32_t of_stage);

@@ -91,8 +91,8 @@ static void test_within_five_percent(void **state)
                 test_rounds(2, 16)); /* 20 before joint recomputed by class for any */
 }
 
-/* Machines on which a framework runs a plan by techniques alone are not left out: with three machines
- * more, on a slow network, a plan for FSDP was seven times as slow. */
+/* Machines on which a framework runs a plan by techniques alone are not left out: with three
+ * machines more, on a slow network, a plan for FSDP was seven times as slow. */
 static void test_machines_by_techniques(void **state)
 {
     (void)state;
@@ -115,6 +115,44 @@ static void test_machines_by_techniques(void **state)
         json_decref(answer);
     }
     assert_true(seconds[0] <= 1.01 * seconds[1]);
+}
+
+/* Gradients that are divided go out after each microbatch, in buckets, too: by flow no device holds
+ * those of all microbatches, as it did, so that plans that fit did not. */
+static void test_gradients_of_microbatches(void **state)
+{
+    (void)state;
+    static const char *const FIDELITY[] = {"stage", "flow"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    double bytes[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *line = g_strdup_printf(
+            "simulate llama:layers=2,hidden=512,heads=8,ffn=1024,vocab=8192,seq=512,"
+            "global_batch=64,precision=bf16 dgx-h100 -p manual --granularity gpu --set "
+            "dp=8 "
+            "--set micro_batch=1 --set zero=2 --set bucket=25MiB -f %s --json",
+            FIDELITY[i]);
+        json_t *answer = program_json(box, line);
+        bytes[i] =
+            json_number_value(json_array_get(json_object_get(answer, "memory_bytes"), 0));
+        json_decref(answer);
+    }
+    assert_true(bytes[0] > 0 && bytes[1] < 1.1 * bytes[0]);
+}
+
+/* States that a single replica would divide are no technique, and a launch that says so is read. */
+static void test_one_replica(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) plan = program_run_good(
+        box, "plan llama:layers=6,seq=512,global_batch=16,precision=bf16 dgx-h100 -p amp "
+             "--granularity gpu --set zero=1 --set pp=8 -o p.json");
+    g_auto(Ran) export = program_run_good(box, "export p.json --to megatron -o run.sh");
+    g_auto(Ran) like = program_run_good(
+        box, "plan llama:layers=6,seq=512,global_batch=16,precision=bf16 dgx-h100 --like "
+             "run.sh");
+    assert_non_null(strstr(like.out, "8 pipeline stages"));
 }
 
 /* A plan that no framework runs says so; one that another runs is not the answer, and why it is not
@@ -152,6 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_within_five_percent),
         cmocka_unit_test(test_machines_by_techniques),
+        cmocka_unit_test(test_gradients_of_microbatches),
+        cmocka_unit_test(test_one_replica),
         cmocka_unit_test(test_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

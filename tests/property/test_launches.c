@@ -22,9 +22,9 @@ static const char CLUSTER[] = "dgx-a100";
 static char *layout_text(const StrategyLayout *l, const Graph *graph)
 {
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u whole=%d a2a=%d", l->pp,
-                           l->dp, l->cp, l->tp, l->n_microbatches, l->ep, l->experts,
-                           l->cp > 1 && l->all_to_all);
+    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u whole=%d a2a=%d",
+                           l->pp, l->dp, l->cp, l->tp, l->n_microbatches, l->ep,
+                           l->experts, l->cp > 1 && l->all_to_all);
     const bool one = l->pp == 1 && l->n_stages == 1, divided = l->zero_ranks > 1;
     g_string_append_printf(text, " schedule=%s zero=%u/%u layers=",
                            one || l->n_microbatches == 1 ? ""
@@ -123,6 +123,37 @@ static void test_random_strategies_come_back(void **state)
     for (uint32_t t = 0; t < G_N_ELEMENTS(TARGET); t++)
         if (back[t] < rounds / 40 + 1)
             fail_msg("%s took %u of %u", TARGET[t], back[t], rounds);
+}
+
+/* Where GPUs differ it matters which ones have a stage. */
+static void test_ranks_come_back(void **state)
+{
+    (void)state;
+    static const char *const TARGET[] = {"megatron", "flagscale", "torchtitan"};
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) made = make("manual", MODEL, CLUSTER,
+                             "pp=4 dp=2 micro_batch=1 ranks=2,3;4,5;7,6;1,0", &error);
+    assert_no_error(error);
+    for (uint32_t t = 0; t < G_N_ELEMENTS(TARGET); t++) {
+        g_autoptr(GArray) files =
+            plan_export(made.plan, made.graph, made.view, TARGET[t], "plan", &error);
+        assert_no_error(error);
+        const char *text = file_text(files, 0);
+        g_autoptr(Launch) launch = launch_parse("launch", text, strlen(text), &error);
+        assert_no_error(error);
+        Strategy strategy;
+        assert_true(launch_strategy(launch, made.graph, 8, &strategy, &error));
+        launch_place(launch, made.view, &strategy);
+        assert_int_equal(launch->unknown->len, 0);
+        assert_string_equal(strategy.ranks, made.plan->strategy.ranks);
+        /* other machines */
+        g_autoptr(Cluster) dgx = cluster_load("hap-8", &error);
+        g_autoptr(ClusterView) view = cluster_view(dgx, GRANULARITY_GPU);
+        strategy.ranks = NULL;
+        launch_place(launch, view, &strategy);
+        assert_null(strategy.ranks);
+        assert_int_equal(launch->unknown->len, 1);
+    }
 }
 
 /* --- scripts --- */
@@ -275,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_for),
         cmocka_unit_test(test_random_strategies_come_back),
+        cmocka_unit_test(test_ranks_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,12 +165,13 @@ uint32_t export_local(const ExportCase *c, uint32_t device)
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out)
 {
     g_string_append_printf(out, "%srank,machine,gpu,type\n", prefix);
-    for (uint32_t r = 0; r < c->plan->n_devices; r++) {
+    for (uint32_t r = 0, rank = 0; r < c->plan->n_devices; r++) {
         const uint32_t device = export_rank(c, r);
         const Device *d = &c->view->device[device];
-        g_string_append_printf(out, "%s%u,%s,%u,%s\n", prefix, r,
-                               c->view->cluster->machine[d->machine].name,
-                               export_local(c, device), d->type_name);
+        for (uint32_t g = 0; g < d->gpus; g++)
+            g_string_append_printf(out, "%s%u,%s,%u,%s\n", prefix, rank++,
+                                   c->view->cluster->machine[d->machine].name,
+                                   export_local(c, device) + g, d->type_name);
     }
 }
 

@@ -50,10 +50,10 @@ bool export_need_target(const ExportCase *c, GError **error);
 
 /* Refuses the first instruction unless a strategy made the plan. */
 bool export_need_strategy(const ExportCase *c, GError **error);
-/* Refuses unless all shards over the devices that share a tensor are equal, and, with `parts`, also
- * the replicas' parts of the batch. Shards of the vocabulary may differ by a row: frameworks that
- * take these pad the others (export_padded). */
-bool export_need_even(const ExportCase *c, bool parts, GError **error);
+/* Refuses unless all shards over the devices that share a tensor are equal, and the replicas' parts
+ * of the batch. Shards of the vocabulary may differ by a row: frameworks that take these pad the
+ * others (export_padded). */
+bool export_need_even(const ExportCase *c, GError **error);
 /* Refuses unless stages and microbatches run as in Megatron-LM's 1F1B, interleaved where devices
  * have several stages; other schedules are refused where they differ. */
 bool export_need_1f1b(const ExportCase *c, GError **error);

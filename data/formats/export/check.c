@@ -38,12 +38,6 @@ bool export_need_strategy(const ExportCase *c, GError **error)
                              "replicas that exchange once a round (sync_every)");
     if (c->plan->strategy.offload)
         return export_refuse(c, 0, error, "states on the host (offload)");
-    if (c->has_strategy && schedule_row(c->layout.schedule)->v)
-        return export_refuse(
-            c, 0, error,
-            "schedule=%s brings stages back to the first device; expected "
-            "stages that are dealt around",
-            schedule_name(c->layout.schedule));
     if (c->has_strategy)
         return true;
     for (uint32_t i = 0; i < c->plan->program->n; i++)
@@ -72,7 +66,7 @@ bool export_need_strategy(const ExportCase *c, GError **error)
         for (uint32_t f = 0; op && f < op->n_in; f++)
             if (form_is_gather(instr->form[f]))
                 return export_refuse(c, i, error, "planner %s decides for each op",
-                                     c->plan->planner);
+                                     c->plan->maker ? c->plan->maker : c->plan->planner);
     }
     return export_refuse(c, 0, error, "no pp/tp/dp strategy makes it");
 }
@@ -131,26 +125,23 @@ static char *parts_text(const Split *split, const DeviceGroup *group)
 }
 
 static bool check_operand(const ExportCase *c, uint32_t i, uint32_t group,
-                          const Operand *operand, bool parts, GError **error)
+                          const Operand *operand, GError **error)
 {
     const DeviceGroup *of = &c->cuts.group[group];
     bool batch;
     const Split *split = export_cut(c, group, operand->tensor, operand->form, &batch);
-    if (!split || (batch && !parts) || is_even(c, split, of))
+    if (!split || is_even(c, split, of))
         return true;
     g_autofree char *counts = parts_text(split, of);
     const char *name = graph_tensor(c->graph, operand->tensor)->name;
-    if (batch)
-        return export_refuse(
-            c, i, error,
-            "replicas have unequal parts of the batch, of %s they have %s "
-            "samples",
-            name, counts);
-    return export_refuse(c, i, error, "uneven shards of tensor %s (%s units)", name,
-                         counts);
+    return export_refuse(c, i, error,
+                         batch ? "replicas have unequal parts of the batch, of %s they "
+                                 "have %s samples"
+                               : "uneven shards of tensor %s (%s units)",
+                         name, counts);
 }
 
-bool export_need_even(const ExportCase *c, bool parts, GError **error)
+bool export_need_even(const ExportCase *c, GError **error)
 {
     bool uneven = false;
     for (uint32_t i = 0; i < c->plan->n_splits; i++) {
@@ -165,10 +156,10 @@ bool export_need_even(const ExportCase *c, bool parts, GError **error)
         const uint32_t to =
             instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group;
         for (uint32_t k = 0; k < n_use; k++)
-            if (!check_operand(c, i, instr->group, &use[k], parts, error))
+            if (!check_operand(c, i, instr->group, &use[k], error))
                 return false;
         for (uint32_t k = 0; k < n_make; k++)
-            if (!check_operand(c, i, to, &make[k], parts, error))
+            if (!check_operand(c, i, to, &make[k], error))
                 return false;
     }
     return true;

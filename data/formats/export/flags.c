@@ -6,7 +6,7 @@
 
 static bool need_megatron(const ExportCase *c, GError **error)
 {
-    return export_need_even(c, true, error) && export_need_strategy(c, error) &&
+    return export_need_even(c, error) && export_need_strategy(c, error) &&
            export_need_1f1b(c, error);
 }
 
@@ -186,7 +186,7 @@ static void set_path(void *data, const char *name, const char *text)
 
 bool export_deepspeed(const ExportCase *c, GArray *files, GError **error)
 {
-    if (!export_need_strategy(c, error) || !export_need_even(c, true, error))
+    if (!export_need_strategy(c, error) || !export_need_even(c, error))
         return false;
     char **value = export_words(c);
     g_clear_pointer(&value[WORD_TP], g_free);

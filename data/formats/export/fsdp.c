@@ -45,7 +45,7 @@ static void fsdp_add_config(const ExportCase *c, GString *out)
 
 bool export_fsdp(const ExportCase *c, GArray *files, GError **error)
 {
-    if (!export_need_strategy(c, error) || !export_need_even(c, true, error))
+    if (!export_need_strategy(c, error) || !export_need_even(c, error))
         return false;
     g_autoptr(GString) out = g_string_new(NULL);
     g_string_append_printf(out, "# %s on %s, by kilter %s\n# Ranks:\n", c->plan->model,

@@ -58,22 +58,18 @@ static void add_list(GString *out, const char *name, const GArray *value)
     g_string_append(out, "]\n");
 }
 
-/* Adds samples and offsets of the ranks, which are the machines' GPUs in order. */
+/* Adds samples and offsets of the ranks. */
 static void add_ranks(const ExportCase *c, const uint32_t *sample, GString *out)
 {
     g_autoptr(GArray) batch = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autoptr(GArray) offset = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     uint32_t sum = 0;
-    g_string_append(out, "# rank,machine,gpu,type\n");
-    for (uint32_t j = 0; j < c->view->n_devices; j++)
-        for (uint32_t g = 0; g < c->view->device[j].gpus; g++) {
-            const Device *d = &c->view->device[j];
-            g_string_append_printf(out, "# %u,%s,%u,%s\n", batch->len,
-                                   c->view->cluster->machine[d->machine].name,
-                                   export_local(c, j) + g, d->type_name);
+    export_add_ranks(c, "# ", out);
+    for (uint32_t r = 0; r < c->plan->n_devices; r++)
+        for (uint32_t g = 0; g < c->view->device[export_rank(c, r)].gpus; g++) {
             g_array_append_val(offset, sum);
-            g_array_append_val(batch, sample[j]);
-            sum += sample[j];
+            g_array_append_val(batch, sample[export_rank(c, r)]);
+            sum += sample[export_rank(c, r)];
         }
     g_string_append_printf(out, "GLOBAL_BATCH = %u\nMICROBATCHES = %u\n", sum,
                            c->plan->program->n_microbatches);

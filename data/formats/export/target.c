@@ -29,6 +29,7 @@
       "a schedule that brings stages back to the first device")                  \
     X(WHOLE, l->experts, "etp=1; expected experts divided as other layers")      \
     X(SHARES, !has_equal_shares(l), "replicas have unequal parts of the batch")  \
+    X(ZERO_0, l->zero == 0, "zero=0; expected zero=2 or zero=3")                 \
     X(ZERO_1, l->zero == 1, "zero=1")                                            \
     X(ZERO_2, l->zero == 2, "zero=2")                                            \
     X(ZERO_3, l->zero == 3, "zero=3")                                            \
@@ -140,15 +141,6 @@ static bool need_layers(const ExportCase *c, GError **error)
     return true;
 }
 
-static bool need_whole_layers(const ExportCase *c, GError **error)
-{
-    for (uint32_t s = 0; s < c->layout.n_stages; s++)
-        if (export_inner_layers(c, s) == 0)
-            return export_refuse_layer(c, c->layout.first[s], error,
-                                       "stage %u without a layer", s);
-    return true;
-}
-
 static bool need_one_sequence(const ExportCase *c, GError **error)
 {
     for (uint32_t k = 1; c->layout.tp > 1 && k < graph_n_layers(c->graph); k++)
@@ -237,7 +229,11 @@ static bool megatron_runs(const ExportCase *c, GError **error)
 
 static bool flagscale_runs(const ExportCase *c, GError **error)
 {
-    return megatron_runs(c, error) && need_whole_layers(c, error);
+    for (uint32_t s = 0; s < c->layout.n_stages; s++)
+        if (export_inner_layers(c, s) == 0)
+            return export_refuse_layer(c, c->layout.first[s], error,
+                                       "stage %u without a layer", s);
+    return megatron_runs(c, error);
 }
 
 /* FSDP shards over the ranks that share a sequence as well, and experts' ranks are taken from
@@ -265,25 +261,12 @@ static bool titan_runs(const ExportCase *c, GError **error)
                                 "second product"));
 }
 
-static bool fsdp_runs(const ExportCase *c, GError **error)
-{
-    return c->layout.zero >= 2 ||
-           export_refuse_layer(c, 1, error, "zero=0; expected zero=2 or zero=3");
-}
-
-static bool any_runs(const ExportCase *c, GError **error)
-{
-    (void)c;
-    (void)error;
-    return true;
-}
-
 /* --- the table --- */
 
 typedef struct {
     const char *name;
-    uint32_t features; /* bits of Feature */
-    bool (*runs)(const ExportCase *c, GError **error);
+    uint32_t features;                                 /* bits of Feature */
+    bool (*runs)(const ExportCase *c, GError **error); /* NULL: no further condition */
 } Target;
 
 #define HAS(id) (1u << FEATURE_##id)
@@ -292,7 +275,7 @@ typedef struct {
  * parallelism. */
 #define MEGATRON                                                                     \
     (HAS(PIPELINES) | HAS(TENSOR) | HAS(EXPERTS) | HAS(ZERO_1) | MODES | HAS(SOME) | \
-     HAS(PADDED) | HAS(FP16) | HAS(FP8) | HAS(IMAGES))
+     HAS(PADDED) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(ZERO_0))
 
 static const Target TARGET[] = {
     {"megatron",
@@ -302,21 +285,21 @@ static const Target TARGET[] = {
     {"flagscale", MEGATRON, flagscale_runs},
     {"torchtitan",
      HAS(PIPELINES) | HAS(TENSOR) | HAS(CONTEXT) | HAS(EXPERTS) | HAS(VIRTUAL) |
-         HAS(SPLIT) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_2) | HAS(PART_3) | HAS(FULL) |
-         HAS(ALTERNATE) | HAS(MIXED),
+         HAS(SPLIT) | HAS(ZERO_0) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_2) |
+         HAS(PART_3) | HAS(FULL) | HAS(ALTERNATE) | HAS(MIXED),
      titan_runs},
     {"deepspeed",
-     HAS(ZERO_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_3) | HAS(FULL) | HAS(FP16) |
-         HAS(IMAGES) | HAS(MIXED) | HAS(FROZEN),
-     any_runs},
+     HAS(ZERO_0) | HAS(ZERO_1) | HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_3) | HAS(FULL) |
+         HAS(FP16) | HAS(IMAGES) | HAS(MIXED) | HAS(FROZEN),
+     NULL},
     {"fsdp",
      HAS(ZERO_2) | HAS(ZERO_3) | HAS(PART_2) | HAS(PART_3) | HAS(FULL) | HAS(FP16) |
          HAS(IMAGES) | HAS(MIXED) | HAS(FROZEN),
-     fsdp_runs},
+     NULL},
     {"ddp",
-     HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES | HAS(SOME) |
-         HAS(FROZEN),
-     any_runs},
+     HAS(ZERO_0) | HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES |
+         HAS(SOME) | HAS(FROZEN),
+     NULL},
 };
 
 bool export_need_target(const ExportCase *c, GError **error)
@@ -331,7 +314,7 @@ bool export_need_target(const ExportCase *c, GError **error)
                                     FEATURE_WORDS[f])
                            : export_refuse_layer(c, f != FEATURE_MIXED, error, "%s",
                                                  FEATURE_WORDS[f]);
-        return TARGET[t].runs(c, error);
+        return !TARGET[t].runs || TARGET[t].runs(c, error);
     }
     return true; /* json */
 }

@@ -87,7 +87,7 @@ static void add_assignment(void *data, const char *name, const char *text)
 
 bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
 {
-    if (!export_need_even(c, true, error) || !export_need_strategy(c, error))
+    if (!export_need_even(c, error) || !export_need_strategy(c, error))
         return false;
     char **value = export_words(c);
     put_titan(c, value);

@@ -27,9 +27,10 @@ static bool is_titan(const Launch *launch)
 static uint32_t world_of(const Launch *launch)
 {
     const uint32_t world = said_number(launch, WORD_WORLD);
-    return world ? world
-                 : (launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1) *
-                       said_number(launch, WORD_PER_NODE);
+    return launch->rank->len ? launch->rank->len
+           : world           ? world
+                   : (launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1) *
+                         said_number(launch, WORD_PER_NODE);
 }
 
 static uint32_t shared_by(const Launch *launch)
@@ -241,6 +242,7 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
     }
     if (instances > 1)
         s->zero_ranks = replicas / instances;
+    s->zero = replicas > 1 || s->offload ? s->zero : 0;
     if (s->zero_ranks >= replicas || s->zero == 0)
         s->zero_ranks = 0;
 }
@@ -361,8 +363,23 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     if (!set_blocks(launch, graph, n_devices, &s, error))
         return false;
     g_auto(StrategyLayout) layout = {0};
-    if (!strategy_lay_out(&s, graph, n_devices, &layout, error))
-        return false;
     *strategy = s;
-    return true;
+    return strategy_lay_out(&s, graph, n_devices, &layout, error);
+}
+
+void launch_place(const Launch *launch, const ClusterView *view, Strategy *strategy)
+{
+    const uint32_t n = launch->rank->len, pp = MAX(strategy->pp, 1);
+    g_autofree uint32_t *device = g_new0(uint32_t, n + 1);
+    for (uint32_t r = 0; r < n; r++) {
+        const char *name = launch->rank->pdata[r];
+        while (device[r] < view->n_devices &&
+               strcmp(view->device[device[r]].name, name) != 0)
+            device[r]++;
+        if (device[r] == view->n_devices) {
+            g_ptr_array_add(launch->unknown, g_strdup_printf("rank %u on %s", r, name));
+            return;
+        }
+    }
+    strategy->ranks = strategy_ranks_text(device, n / pp, pp, n / pp);
 }

@@ -1,23 +1,20 @@
-/* Launches of training frameworks, which people have in the place of a strategy. A reader for each
- * format turns flags or keys into words, by the table of names with which exporters write them
- * (data/formats/launch/names.h):
- *
- *     a shell script or arguments of Megatron-LM
- *     ds_config.json of DeepSpeed
- *     a configuration of torchtitan (TOML)
- *     accelerate's configuration (YAML), and TrainingArguments of Hugging Face (JSON, YAML)
- *
- * Unknown names are listed, never dropped in silence; names that change neither plan nor costs are
- * known. */
+/* Launches of training frameworks (docs/launches.md), which people have in the place of a strategy.
+ * Readers for each format turn flags or keys into words, by the table of names with which exporters
+ * write them (data/formats/launch/names.h). Unknown names are listed, never dropped in silence;
+ * names that change neither plan nor costs are known. */
 #pragma once
 
+#include "data/cluster/cluster.h"
 #include "data/strategy/strategy.h"
 
 typedef struct {
     const char *framework; /* "Megatron-LM" */
+    const char *runtime;   /* its kernels and memory; "": those of the strategy */
     char **value; /* [WORDS]: texts by data/formats/launch/names.h; NULL: not said */
     /* names without meaning here, with their values: "--moe-x 7" */
     GPtrArray *unknown;
+    /* "MACHINE:GPU" of each rank, by a table in comments that exporters write; empty: not said */
+    GPtrArray *rank;
 } Launch;
 
 /* Reads a file of any of these formats, told by its content. KILTER_ERROR_INPUT names file, line
@@ -35,3 +32,5 @@ char *launch_model_keys(const Launch *launch, uint32_t n_devices);
  * contradicts: number of GPUs, batches that do not divide, layers of another model. */
 bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
                      Strategy *strategy, GError **error);
+/* Sets ranks by the table, if there is one; that of other machines is unknown. view: of GPUs. */
+void launch_place(const Launch *launch, const ClusterView *view, Strategy *strategy);

@@ -167,8 +167,7 @@ static bool next_word(Shell *s, const char **at, GString *word, bool *good)
             if (p[1] == '\n') {
                 s->line++;
                 if (!quote) {
-                    p++; /* the word ends */
-                    p++;
+                    p += 2; /* the word ends */
                     break;
                 }
             } else if (p[1])
@@ -315,10 +314,9 @@ static bool shell_options(const char *file, const char *text,
         g_autoptr(GString) value = g_string_new(equal ? equal + 1 : NULL);
         for (uint32_t k = i + 1; !equal && k < word->len; k++) {
             const char *next = word->pdata[k];
-            if (g_str_has_prefix(next, "--") || *next == '\n')
+            if (g_str_has_prefix(next, "--") || *next == '\n' ||
+                g_str_has_suffix(next, ".py")) /* the script that torchrun starts */
                 break;
-            if (g_str_has_suffix(next, ".py"))
-                break; /* the script that torchrun starts */
             g_string_append_printf(value, "%s%s", value->len ? " " : "", next);
         }
         g_autofree char *plain =
@@ -342,11 +340,12 @@ typedef struct {
 static const struct {
     const char *framework, *names; /* names: as data/launches.csv says it */
     bool flags;                    /* or paths */
-} TABLE[] = {{"torchtitan", "torchtitan", false},
-             {"DeepSpeed", "deepspeed", false},
-             {"accelerate", "accelerate", false},
-             {"Megatron-LM", "megatron", true},
-             {"metaseq", "metaseq", true}};
+    const char *runtime;
+} TABLE[] = {{"torchtitan", "torchtitan", false, "fsdp"},
+             {"DeepSpeed", "deepspeed", false, "deepspeed-2"},
+             {"accelerate", "accelerate", false, "fsdp"},
+             {"Megatron-LM", "megatron", true, ""},
+             {"metaseq", "metaseq", true, ""}};
 
 static void add_unknown(Reading *r, const char *name, const char *text)
 {
@@ -539,11 +538,26 @@ static bool has_line(const char *text, const char *pattern)
     return g_regex_match_simple(pattern, text, G_REGEX_MULTILINE | G_REGEX_RAW, 0);
 }
 
+/* Reads the table of ranks that exporters write. */
+static void take_ranks(const char *text, GPtrArray *rank)
+{
+    static const char HEAD[] = "rank,machine,gpu,type\n";
+    const char *at = strstr(text, HEAD);
+    g_auto(GStrv) line = g_strsplit(at ? at + strlen(HEAD) : "", "\n", -1);
+    for (uint32_t i = 0; line[i]; i++) {
+        g_auto(GStrv) cell = g_strsplit(line[i] + strspn(line[i], "# "), ",", -1);
+        if (g_strv_length(cell) != 4 || g_ascii_strtoull(cell[0], NULL, 10) != i)
+            return;
+        g_ptr_array_add(rank, g_strconcat(cell[1], ":", cell[2], NULL));
+    }
+}
+
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error)
 {
     g_autoptr(Launch) launch = g_new0(Launch, 1);
     launch->value = g_new0(char *, WORDS + 1);
     launch->unknown = g_ptr_array_new_with_free_func(g_free);
+    launch->rank = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GArray) names = launch_names_read(error);
     Reading r = {.file = file, .launch = launch, .names = names};
     g_autofree char *copy = g_strndup(text, length);
@@ -555,6 +569,7 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
         refuse(error, "%s: expected a text of at most %d bytes", file, LAUNCH_MOST_BYTES);
         return NULL;
     }
+    take_ranks(copy, launch->rank);
     const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
                lines = toml || has_line(copy, RECIPE);
     r.titan = *begin != '{' && (toml || has_line(copy, "^[ \t]*config\\.[a-z_.]+ *="));
@@ -572,6 +587,7 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                "or Hugging Face, and no name in it is known",
                file);
     launch->framework = TABLE[best].framework;
+    launch->runtime = launch->value[WORD_ZERO] || r.titan ? TABLE[best].runtime : "";
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
 }
 
@@ -583,4 +599,5 @@ Launch *launch_read(const char *file, GError **error)
 }
 
 FREE_DEFINE(launch_free, Launch, launch, free_items(launch->value, WORDS),
-            g_free(launch->value), g_ptr_array_unref(launch->unknown));
+            g_free(launch->value), g_ptr_array_unref(launch->unknown),
+            g_ptr_array_unref(launch->rank));
