@@ -84,6 +84,18 @@ static gsize screen_part(const char *word, gsize n, uint32_t room)
     return part;
 }
 
+/* The bytes of a word; of a command, what is quoted belongs to it. */
+static gsize screen_word(const char *at, bool command)
+{
+    gsize n = 0;
+    for (bool quoted = false; at[n] && (at[n] != ' ' || quoted); n++)
+        if (command && !quoted && at[n] == '\\' && at[n + 1])
+            n++;
+        else
+            quoted ^= command && at[n] == '\'';
+    return n;
+}
+
 /* Adds a line, folded at blanks; those that go on are indented by `indent`. */
 static void screen_fold(GString *out, const char *line, uint32_t width, uint32_t indent)
 {
@@ -91,26 +103,25 @@ static void screen_fold(GString *out, const char *line, uint32_t width, uint32_t
     const bool command = first > 0 && g_str_has_prefix(line + first, "kilter ") &&
                          !strstr(line, "[OPTION"); /* one to be run */
     const uint32_t room = width - (command ? 2 : 0);
-    uint32_t column = first;
+    uint32_t column = first, begin = MAX(first, indent);
     g_string_append_printf(out, "%*s", (int)first, "");
     for (const char *at = line + first; *at;) {
         const gsize blanks = strspn(at, " ");
-        gsize n = strcspn(at + blanks, " ");
+        gsize n = screen_word(at + blanks, command);
         const gsize unit = 1 + strcspn(at + blanks + n + (at[blanks + n] != '\0'), " ");
-        if (g_ascii_isdigit(at[blanks + n - 1]) && at[blanks + n] == ' ' && unit <= 4)
+        if (!command && g_ascii_isdigit(at[blanks + n - 1]) && at[blanks + n] == ' ' &&
+            unit <= 4)
             n += unit; /* a number keeps its unit */
-        n = screen_part(at + blanks, n, room - (command ? 0 : indent));
+        /* a word of a command goes on without blanks */
+        const uint32_t next = command && blanks == 0 ? 0 : indent;
+        if (!command || !memchr(at + blanks, '\'', n))
+            n = screen_part(at + blanks, n, room - next);
         g_autofree char *word = g_strndup(at + blanks, n);
         const uint32_t length = screen_length(word);
-        if (column > indent && column > first && column + blanks + length > room) {
-            /* a word of a command goes on without blanks */
-            const int next = command && blanks == 0 ? 0 : (int)indent;
-            g_string_append_printf(out, "%s\n%*s",
-                                   !command ? ""
-                                   : blanks ? " \\"
-                                            : "\\",
-                                   next, "");
-            column = (uint32_t)next;
+        if (column > begin && column + blanks + length > room) {
+            begin = column = next;
+            g_string_append(out, command && blanks ? " " : "");
+            g_string_append_printf(out, "%s\n%*s", command ? "\\" : "", (int)begin, "");
         } else {
             g_string_append_printf(out, "%*s", (int)blanks, "");
             column += (uint32_t)blanks;
@@ -223,13 +234,12 @@ static void add_table(GString *out, char **line, uint32_t n, uint32_t width)
         widest = MAX(widest, screen_length(row->pdata[i]));
     }
     blank_columns((char **)row->pdata, n, blank);
-    for (uint32_t next = 1;
-         next > 0 && widest - cut[n_cuts] + (n_cuts ? GO_ON : 0) > width;) {
-        next = gutter_of(blank + cut[n_cuts], width - (n_cuts ? GO_ON : 0));
-        if (next > 0) {
-            cut[n_cuts + 1] = cut[n_cuts] + next;
-            n_cuts++;
-        }
+    for (uint32_t room = width; widest - cut[n_cuts] > room; room = width - GO_ON) {
+        const uint32_t at = cut[n_cuts],
+                       next = at + room < COLUMNS ? gutter_of(blank + at, room) : 0;
+        if (next == 0)
+            break;
+        cut[++n_cuts] = at + next;
     }
     values_at (const char *, text, i, row->pdata, n)
         for (uint32_t k = 0; k <= n_cuts; k++) {

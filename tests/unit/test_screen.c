@@ -59,6 +59,12 @@ static void test_columns(void **state)
     if (!strstr(narrow, "\n  a100            12.0 GiB   1.00 GiB\n      2.00 GiB  15.0 "
                         "GiB of 80.0 GiB\n"))
         TEST_FAIL_AT(__FILE__, __LINE__, "%s", narrow);
+    /* beyond the columns that are looked at */
+    g_autoptr(GString) long_row = g_string_new("");
+    for (uint32_t i = 0; i < 2 * 60; i++)
+        g_string_append_printf(long_row, "%u  %s", 100000000 + i,
+                               i % 60 == 59 ? "\n" : "");
+    check_fits(long_row->str, 100);
     /* a number keeps its unit */
     g_autofree char *line =
         screen_text("the iteration takes at most about 4.47 s\n", 39, false);
@@ -78,6 +84,15 @@ static void test_commands(void **state)
     g_autofree char *word = screen_text(LONG, 40, false);
     if (!strstr(word, ",\\\nprecision=bf16,"))
         TEST_FAIL_AT(__FILE__, __LINE__, "%s", word);
+    check_fits("  kilter plan llama:global_batch=128,seq=40960,tp=1,dp=2 "
+               "machines-of-a-lab/with-a-long-name.yaml\n",
+               40);
+    /* What is quoted stays as it is. */
+    static const char QUOTED[] = "'models of a lab/the first one, with a name.json'";
+    g_autofree char *line = g_strdup_printf("  kilter plan %s dgx-a100\n", QUOTED);
+    g_autofree char *quoted = screen_text(line, 40, false);
+    if (!strstr(quoted, QUOTED))
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s", quoted);
 }
 
 /* A specification longer than a line is broken behind commas; usage is no command to copy. */
