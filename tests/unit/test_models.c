@@ -532,8 +532,6 @@ static void test_spec_list(void **state)
     assert_non_null(strstr(small, "train=lora:8"));
 }
 
-/* Configurations that are called by a name have as many parameters as their model cards say, to the
- * last one, and a plan has the name in place of a path. */
 /* Only defaults are left out, so that the rest means the same on as many GPUs. */
 static void test_brief(void **state)
 {
@@ -556,6 +554,8 @@ static void test_brief(void **state)
     }
 }
 
+/* Configurations that are called by a name have as many parameters as their model cards say, to the
+ * last one, and a plan has the name in place of a path. */
 static void test_configs(void **state)
 {
     (void)state;
