@@ -49,7 +49,9 @@ uint64_t sim_random_mix(uint64_t a, uint64_t b)
 
 uint64_t sim_random_bits(double value)
 {
-    return *(uint64_t *)memcpy(&(uint64_t){0}, &value, sizeof value);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
 /* The FNV-1a hash. */

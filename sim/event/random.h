@@ -16,7 +16,7 @@ typedef struct {
 void sim_random_start(SimRandom *random, uint64_t key);
 
 uint64_t sim_random_mix(uint64_t a, uint64_t b);
-/* The number behind x of splitmix64, and the bits of a number. */
+/* The number after x in splitmix64, and the bits of a double. */
 uint64_t sim_random_next(uint64_t x);
 uint64_t sim_random_bits(double value);
 uint64_t sim_random_name(const char *name);

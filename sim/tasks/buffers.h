@@ -41,8 +41,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Program *program, const Graph *graph);
 
 /* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
- * host, from level 2 on with each microbatch, whose memory passes by the states, and the new
- * parameter comes back. */
+ * host (from level 2 of ZeRO on, with each microbatch), the host's memory passes by the states, and
+ * the new parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                      uint32_t i);
 /* Seconds of bytes between a device and its host. */

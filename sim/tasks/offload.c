@@ -83,7 +83,7 @@ void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
         const Tensor *tensor = graph_tensor(graph, buffers->buffer[b].tensor);
         const bool fetched =
             weights && buffers->buffer[b].at_rest && tensor->role == ROLE_PARAMETER;
-        /* gradients are added up on the device, unless replicas divide them as they are made */
+        /* below that level gradients are added up on the device */
         const bool gradient =
             strategy->zero >= GRADIENTS &&
             sim_is_final_gradient(buffers->use, &buffers->buffer[b], program, graph);

@@ -61,8 +61,11 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
             split->share[i] =
                 even * (split->key.kind == SPLIT_REPLICAS ? 1 : split->share[i]);
     }
-    for (uint32_t i = 0; (rounded || !batch) && i < group->n_replicas * n; i++)
-        split->replica[i / n] = (i % n ? split->replica[i / n] : 0) + split->share[i];
+    for (uint32_t r = 0; (rounded || !batch) && r < group->n_replicas; r++) {
+        split->replica[r] = 0;
+        for (uint32_t p = 0; p < n; p++)
+            split->replica[r] += split->share[r * n + p];
+    }
     for (uint32_t i = 0; batch && !split->key.divided && i < group->n_replicas * n; i++)
         split->share[i] = of_set(split, group, i / n) / (n * group_shards(group));
     split->start = g_new0(double, group->n_replicas + 1);

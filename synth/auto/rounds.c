@@ -69,15 +69,14 @@ static double try_far(const PortfolioRun *run, const Task *task)
  * nothing else has a plan or a quick one is near the best. */
 static bool try_is_promising(const PortfolioRun *run, const Task *task)
 {
-    const uint32_t few_ops =
-        200; /* on which devices that take turns are a quick search */
+    enum { FEW_OPS = 200 }; /* with which devices that take turns are searched fast */
     const double far = try_far(run, task);
     const PortfolioTry *plain = try_plain(task);
     const bool all = try_effort(run) == EFFORT_LONG;
     if (!all && try_is_covered(run, task))
         return false;
     const bool quick =
-        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= few_ops;
+        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= FEW_OPS;
     if (!all && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG ||
          !(quick || try_has_rival(task->choice, far * run->best_s))))
