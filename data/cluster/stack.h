@@ -16,12 +16,12 @@
  *   rotary        accesses to what a rotary embedding turns, and as many backward, beside its two
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
+ *   update        accesses to parameters and their states for one of an update in one kernel
  *   overlap       of a tensor-parallel exchange between products, the part that runs beside them
  *   dispatch      accesses to experts' tokens in each exchange with them, to sort, pad and convert
  *   once          part of these tokens that go to a machine once, for all their experts there
  *   beside        part of these exchanges beside another microbatch in the other direction
- *   channels      the most multiprocessors that the kernel of a collective takes from computation
- * beside it (data/cluster/measured_view.c) */
+ *   channels      the most multiprocessors of a collective's kernel (cluster/measured_view.c) */
 #define STACK_TABLE(X)          \
     X(elementwise, 0.65, 0, 10) \
     X(gelu, 1, 1, 20)           \
@@ -34,6 +34,7 @@
     X(rotary, 0, 0, 100)        \
     X(loss, 1.5, 0.1, 20)       \
     X(accumulates, 0, 0, 10)    \
+    X(update, 1, 0.1, 100)      \
     X(overlap, 0, 0, 1)         \
     X(dispatch, 0, 0, 1000)     \
     X(once, 0, 0, 1)            \

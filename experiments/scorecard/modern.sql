@@ -103,6 +103,8 @@ trial AS (
              WHEN page.precision LIKE '%FP8%' AND page.precision NOT LIKE 'fp16%' THEN 'fp8'
              WHEN page.precision IN ('fp16', 'fp16/bf16', 'amp') THEN 'mixed'
              -- autocast leaves parameters and gradients in float32 (as `peaks` has them)
+             -- and since its commit 12e75ccc neuron_sp converts larger models whole
+             WHEN page.source LIKE '%benchmark_results_20260427%' THEN 'bf16-pure'
              WHEN page.precision = 'bf16 autocast' THEN 'bf16-fsdp'
              ELSE 'bf16' END AS numbers,
         CASE WHEN page.source_id = 'megatron_lm' AND page.tp = '' AND page.other LIKE 'model_parallel=%'
@@ -113,7 +115,8 @@ trial AS (
              WHEN page.tp = '' AND early.tp THEN early.pp ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
         max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
         CAST(page.n_gpus AS INTEGER) AS n,
-        -- the script of neuron_sp exchanges parameters and states after its steps, without DistributedDataParallel
+        -- the script of neuron_sp exchanges parameters and states after its steps; its DDP runs, without no_sync, exchange gradients in each
+        -- micro-batch beside the backward, for which one exchange after all stands
         CASE WHEN page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher', 'automodel', 'fms_fsdp', 'torchtitan',
                  'torchao', 'primus', 'colossalai', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
         CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'

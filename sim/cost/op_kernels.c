@@ -453,7 +453,7 @@ static void list_kernels(Listing *l)
         if (is_product(l))
             list_product(l);
         else if (op_kind_updates(kind))
-            add_operands(l, KERNEL_CLASS_UPDATE, 1);
+            add_operands(l, KERNEL_CLASS_UPDATE, l->stack->update);
         else
             add_operands(l, KERNEL_CLASS_MEMORY, l->stack->elementwise);
     }
@@ -478,14 +478,12 @@ uint32_t op_kernels(const Graph *graph, OpId id, const double part[OP_MAX_LOOPS]
     return l.n;
 }
 
-static const double MICRO = 1e-6;
-
 double op_kernels_s(const KernelPricing *pricing, const Graph *graph, OpId id,
                     const double part[OP_MAX_LOOPS])
 {
     OpKernel kernel[OP_KERNELS_MAX];
     const uint32_t n = op_kernels(graph, id, part, &pricing->stack, kernel);
-    const double gap_s = pricing->device->constants.stream.gap * MICRO;
+    const double gap_s = pricing->device->constants.stream.gap * 1e-6;
     double seconds = 0, launches = 0;
     for (uint32_t i = 0; i < n; i++) {
         seconds += kernel[i].times * pricing->factor[kernel[i].class] *
@@ -501,7 +499,7 @@ static double kernel_least_s(const KernelDevice *device, const Kernel *kernel,
                              double floor_s)
 {
     const KernelReport report = kernel_report(device, kernel);
-    const double gap_s = device->constants.stream.gap * MICRO;
+    const double gap_s = device->constants.stream.gap * 1e-6;
     if (report.once_bytes > 0)
         return law_pass_least_s(device, report.once_bytes, floor_s);
     return gap_s + (report.least_s > 0

@@ -281,6 +281,27 @@ static void test_wide_scores(void **state)
     clear(&s);
 }
 
+/* An optimizer that goes over the parameters in several kernels moves the accesses of each. */
+static void test_updates(void **state)
+{
+    static const double ONE[OP_MAX_LOOPS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    (void)state;
+    Setting s = setting("llm-foundry");
+    OpId op = 0;
+    while (!op_kind_updates(graph_get_op(s.graph, op)->kind))
+        op++;
+    Stack stack = s.priced->device[0].kernels->stack;
+    assert_close(stack.update, 22.0 / 7, 0.02);
+    OpKernel many[OP_KERNELS_MAX], one[OP_KERNELS_MAX];
+    assert_int_equal(op_kernels(s.graph, op, ONE, &stack, many), 1);
+    stack.update = STACK_DEFAULT.update;
+    assert_int_equal(op_kernels(s.graph, op, ONE, &stack, one), 1);
+    assert_close(many->kernel.elementwise.elements * many->kernel.elementwise.read,
+                 3.1 * one->kernel.elementwise.elements * one->kernel.elementwise.read,
+                 1e-9);
+    clear(&s);
+}
+
 /* PyTorch takes FlashAttention 2 on Hopper, forward and backward; Transformer Engine does not. */
 static void test_flash(void **state)
 {
@@ -505,6 +526,6 @@ int main(void)
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
         cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike),
-        cmocka_unit_test(test_wide_scores)};
+        cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
