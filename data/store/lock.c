@@ -190,10 +190,9 @@ static bool lock_write(const Lock *lock, GError **error)
         unlink(lock->path);
         return true;
     }
-    if (pwrite(lock->descriptor, text->str, text->len, 0) != (ssize_t)text->len ||
-        ftruncate(lock->descriptor, (off_t)text->len) != 0)
-        return lock_failed(lock->path, "write the lock", error);
-    return true;
+    return (pwrite(lock->descriptor, text->str, text->len, 0) == (ssize_t)text->len &&
+            ftruncate(lock->descriptor, (off_t)text->len) == 0) ||
+           lock_failed(lock->path, "write the lock", error);
 }
 
 static char *own_line(const Store *store)
@@ -215,9 +214,13 @@ static void remove_own(const Store *store, Lock *lock)
 static bool add_own(Store *store, Lock *lock, GError **error)
 {
     remove_own(store, lock);
+    const bool alone = lock->ours->len + lock->others->len == 0;
     g_ptr_array_add(lock->ours, own_line(store));
     store->beat_us = g_get_monotonic_time();
-    return lock_write(lock, error);
+    const bool written = lock_write(lock, error);
+    if (!written && alone)
+        unlink(lock->path);
+    return written;
 }
 
 /* --- machines --- */
@@ -239,7 +242,6 @@ static bool lock_alone(Lock *lock, const char *path, char **gone, GError **error
     g_autofree char *first = NULL;
     gint64 start_us = 0;
     for (;;) {
-        lock_clear(lock);
         if (!lock_open(lock, path, error))
             return false;
         if (lock->others->len == 0)

@@ -297,6 +297,16 @@ static void test_disks(void **state)
     g_autofree char *refused = sandbox_read(box, "status");
     g_autofree char *before = sandbox_read(box, "before");
     g_autofree char *after = sandbox_read(box, "after");
+    /* Not even a lock can be written: it is not left behind, empty. */
+    g_auto(Ran) none = run_shell(
+        box, "exec unshare -m sh -c 'mount -t tmpfs -o size=16k kilter disk && cat "
+             "/dev/zero 2> no > disk/zeros; \"$KILTER_BIN\" sweep x.yaml --db disk/r.db "
+             "-q; echo $? > status; ls disk > left'");
+    g_autofree char *failed = sandbox_read(box, "status");
+    g_autofree char *left = sandbox_read(box, "left");
+    assert_string_equal(failed, "1\n");
+    assert_non_null(strstr(none.err, "disk/r.db"));
+    assert_string_equal(left, "zeros\n");
     assert_string_equal(refused, "1\n");
     assert_non_null(strstr(sealed.err, "disk/r.db"));
     assert_string_equal(before, after);
