@@ -786,6 +786,50 @@ static void test_little_is_no_mode(void **state)
     assert_at_most(plan->iteration_time_s, 0.324);
 }
 
+/* What is kept counts once per microbatch, beside what is held. */
+static void test_ample(void **state)
+{
+    (void)state;
+    double held[] = {0, 1, 3}, kept[] = {0, 2, 4}, late[] = {0, 1, 1};
+    JointEntry e = {.held = held, .kept = kept, .late = late, .work = 5, .capacity = 23};
+    const JointProblem p = {.n_layers = 2, .n_microbatches = 3};
+    assert_true(joint_is_ample(&p, &e));
+    e.capacity = 22.5;
+    assert_false(joint_is_ample(&p, &e));
+}
+
+static const JointEntry *entry_of(const JointGroup *group, uint32_t tp, Recompute mode)
+{
+    for (uint32_t i = 0; i < group->n_entries; i++)
+        if (group->entry[i].tp == tp && group->entry[i].recompute == mode &&
+            !group->entry[i].divides && !group->entry[i].inside)
+            return &group->entry[i];
+    return NULL;
+}
+
+/* Layers that run again whole take their forward's time in the backward, too. */
+static void test_full_runs_again(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) cluster = uneven_lab(1, 20);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = model_build(MODEL[0], cluster_gpus(cluster), NULL, NULL);
+    g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
+    g_autoptr(JointProblem) p = synth_joint_problem(menu, 4, 1, true);
+    uint32_t seen = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        const JointEntry *none = entry_of(&p->group[g], 1, RECOMPUTE_NONE),
+                         *full = entry_of(&p->group[g], 1, RECOMPUTE_FULL);
+        if (!none || !full || (p->group[g].kinds & (p->group[g].kinds - 1)) != 0)
+            continue;
+        seen++;
+        for (uint32_t l = 1; l <= p->n_layers; l++)
+            assert_close(full->backward_s[l] - none->backward_s[l], none->forward_s[l],
+                         1e-9);
+    }
+    assert_true(seen > 0);
+}
+
 /* Long sequences with fused attention: norms alone run again, not whole layers (10.35 s). */
 static void test_classes(void **state)
 {
@@ -1151,6 +1195,8 @@ int main(void)
         cmocka_unit_test(test_positions_of_one_group),
         cmocka_unit_test(test_orders_of_many_kinds),
         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_ample),
+        cmocka_unit_test(test_full_runs_again),
         cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
