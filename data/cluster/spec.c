@@ -89,14 +89,16 @@ bool machines_spec_is(const char *text)
 }
 
 /* Appends a group, "4x8xh100-sxm@8xib-ndr": machines, if more than one, GPUs of each, their device;
- * NICs of each, if more than one. `nic`: of groups that name none. */
-static bool add_group(GString *yaml, const char *group, const char *nic, GError **error)
+ * NICs of each, if more than one; behind a comma further keys. `nic`: of groups that name none. */
+static bool add_group(GString *yaml, const char *text, const char *nic, GError **error)
 {
     g_autoptr(GRegex) form =
         g_regex_new("^(?:([0-9]+)x)?([0-9]+)x([a-zA-Z][\\w.-]*)(?:@(.+))?$", 0, 0, NULL);
     g_autoptr(GRegex) link =
-        g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)$", 0, 0, NULL);
+        g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)(?:,|$)", 0, 0, NULL);
     g_autoptr(GMatchInfo) of = NULL, by = NULL;
+    g_auto(GStrv) pair = g_strsplit(text, ",", -1);
+    const char *group = pair[0] ? pair[0] : "", *keys = text + strlen(group);
     if (!g_regex_match(form, group, 0, &of))
         return refuse(error,
                       "expected machines such as 4x8xh100-sxm@ib-ndr (4 machines of "
@@ -119,6 +121,12 @@ static bool add_group(GString *yaml, const char *group, const char *nic, GError 
                         *name = g_match_info_fetch(by, 2);
         g_string_append_printf(yaml, ", nic: %s, nics: %s", name, *nics ? nics : "1");
     }
+    if (!g_regex_match_simple("^(,[a-z_]+=[\\w./ -]+)*$", keys, 0, 0))
+        return refuse(error, "expected keys such as host_memory=2TB, got '%.60s'", keys);
+    for (uint32_t i = 1; *keys && pair[i]; i++) {
+        g_auto(GStrv) part = g_strsplit(pair[i], "=", 2);
+        g_string_append_printf(yaml, ", %s: %s", part[0], part[1]);
+    }
     g_string_append(yaml, "}\n");
     return true;
 }
@@ -135,10 +143,10 @@ Cluster *cluster_from_machines(const char *text, GError **error)
                 refuse(error, "expected at most %d characters", LONGEST);
     for (uint32_t i = 0; good && group[i]; i++)
         good = add_group(yaml, group[i], nic, error);
-    if (good && !nic && (group[1] || strstr(yaml->str, "count: 1}") == NULL))
-        good =
-            refuse(error, "expected the network card of several machines as well, as in "
-                          "4x8xh100-sxm@ib-ndr");
+    if (good && !nic &&
+        (group[1] || !g_regex_match_simple("count: 1[,}]", yaml->str, 0, 0)))
+        good = refuse(error, "several machines need a network card, as in "
+                             "4x8xh100-sxm@ib-ndr ('kilter links' lists cards)");
     if (!good) {
         kilter_prefix(error, "cluster '%.200s': ", text);
         return NULL;

@@ -253,8 +253,10 @@ static bool check_hosts(const Question *question, GError **error)
             machine->host_bandwidth == 0)
             return refuse(
                 error,
-                "option 'offload': cluster %s: machine %s: expected host_memory, "
-                "host_link and host_bandwidth in the cluster's file",
+                "option 'offload': cluster %s: machine %s: expected its host_memory, "
+                "host_link "
+                "and host_bandwidth, in the cluster's file or as in "
+                "8xh100-sxm,host_memory=2TB,host_link=50GB/s,host_bandwidth=400GB/s",
                 cluster->name, machine->name);
     }
     return true;

@@ -189,7 +189,7 @@ static void test_refusals(void **state)
                              "offload=optimizer", &error);
     assert_null(none.plan);
     assert_error(error, KILTER_ERROR_INPUT,
-                 "expected host_memory, host_link and host_bandwidth");
+                 "expected its host_memory, host_link and host_bandwidth");
     g_clear_error(&error);
     g_auto(Made) hap = make("hap", MODEL, "star:hosts=4,bandwidth=1Gb/s,latency=5us",
                             "offload=optimizer", &error);

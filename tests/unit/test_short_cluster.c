@@ -122,30 +122,31 @@ static void test_all_errors_at_once(void **state)
         "my.yaml:6: machines[1].nic: unknown link 'eth-11'; did you mean 'eth-10'?",
         NULL};
     expect_refusal("name: one\n"
-           "device_types:\n"
-           "  - {name: x, rate: 10, memory: 3}\n"
-           "machines:\n"
-           "  - {device: mi300, gpus: 8}\n"
-           "  - {type: x, gpus: -1, nic: eth-11}\n",
-           NUMBERS_OF);
+                   "device_types:\n"
+                   "  - {name: x, rate: 10, memory: 3}\n"
+                   "machines:\n"
+                   "  - {device: mi300, gpus: 8}\n"
+                   "  - {type: x, gpus: -1, nic: eth-11}\n",
+                   NUMBERS_OF);
     static const char *const KEYS[] = {
         "my.yaml:3: machines[0].gpsu: unknown key; did you mean 'gpus'?",
         "my.yaml:4: topolgy: unknown key; did you mean 'topology'?", NULL};
     expect_refusal("name: one\n"
-           "machines:\n"
-           "  - {device: mi300x, gpsu: 8}\n"
-           "topolgy: 3\n",
-           KEYS);
+                   "machines:\n"
+                   "  - {device: mi300x, gpsu: 8}\n"
+                   "topolgy: 3\n",
+                   KEYS);
     static const char *const GPUS[] = {
         "my.yaml:2: machines[0].gpus: missing; expected this key", NULL};
     expect_refusal("name: one\nmachines: [{device: mi300x}]\n", GPUS);
     static const char *const UNLIKE[] = {
         "machines[0].devices: expected either this list, or device and gpus",
         "machines[1].devices[0]", NULL};
-    expect_refusal("name: one\nmachines:\n  - {device: t4, gpus: 1, devices: [{device: l4, gpus: "
-           "1}]}\n"
-           "  - {devices: [{device: l5, gpus: 1}]}\n",
-           UNLIKE);
+    expect_refusal(
+        "name: one\nmachines:\n  - {device: t4, gpus: 1, devices: [{device: l4, gpus: "
+        "1}]}\n"
+        "  - {devices: [{device: l5, gpus: 1}]}\n",
+        UNLIKE);
     static const char *const NIC[] = {
         "collectives: missing; expected this key, for 2 machines, or "
         "the nic of each machine",
@@ -356,20 +357,20 @@ static void test_all_sections_at_once(void **state)
 {
     (void)state;
     expect_refusal("machines: [{device: a100-80g, gpus: 4, count: 2, nic: eth-99}]\n"
-           "topology:\n"
-           "  nodes: [a]\n"
-           "  links:\n"
-           "    - {from: x, to: a, latency: 5 us, bandwidth: 10 GB}\n"
-           "    - {from: y, to: a, latency: 5 m, bandwidth: 10 GB/s}\n"
-           "tuning:\n"
-           "  rules:\n"
-           "    - {collective: all_reduce, algorithm: wheel}\n"
-           "    - {collective: all_ruduce, algorithm: ring}\n",
-           (const char *[]){"my.yaml:1: machines[0].nic: unknown link 'eth-99'",
-                            "my.yaml:5: topology.links[0].bandwidth: ",
-                            "my.yaml:6: topology.links[1].latency: ",
-                            "my.yaml:9: tuning.rules[0].algorithm: ",
-                            "my.yaml:10: tuning.rules[1].collective: ", NULL});
+                   "topology:\n"
+                   "  nodes: [a]\n"
+                   "  links:\n"
+                   "    - {from: x, to: a, latency: 5 us, bandwidth: 10 GB}\n"
+                   "    - {from: y, to: a, latency: 5 m, bandwidth: 10 GB/s}\n"
+                   "tuning:\n"
+                   "  rules:\n"
+                   "    - {collective: all_reduce, algorithm: wheel}\n"
+                   "    - {collective: all_ruduce, algorithm: ring}\n",
+                   (const char *[]){"my.yaml:1: machines[0].nic: unknown link 'eth-99'",
+                                    "my.yaml:5: topology.links[0].bandwidth: ",
+                                    "my.yaml:6: topology.links[1].latency: ",
+                                    "my.yaml:9: tuning.rules[0].algorithm: ",
+                                    "my.yaml:10: tuning.rules[1].collective: ", NULL});
 }
 
 /* The facts beside a plan's times: peaks and power from data sheets, prices from the file. */
@@ -459,9 +460,9 @@ static void test_own_sheets_only(void **state)
     g_autoptr(Cluster) own = parse("name: c\nmachines: [{device: T4, gpus: 1}]\n");
     assert_string_equal(own->type[0].name, "t4");
     expect_refusal("name: c\nmachines: [{device: volta, gpus: 1}]\n",
-           (const char *const[]){"machines[0].device", "a10.yaml", NULL});
+                   (const char *const[]){"machines[0].device", "a10.yaml", NULL});
     expect_refusal("name: c\nmachines: [{device: a10, gpus: 1}]\n",
-           (const char *const[]){"machines[0].device", "a10.yaml", NULL});
+                   (const char *const[]){"machines[0].device", "a10.yaml", NULL});
     assert_null(sheets_load(&error));
     g_unsetenv("KILTER_PATH");
     g_unlink(damaged);
@@ -521,12 +522,17 @@ static void test_machines_in_a_word(void **state)
          "machines: [{device: h20, gpus: 8, nic: eth-100},\n"
          "           {device: v100, gpus: 4, count: 2, nic: ib-edr}]\n"},
         {"8xh20", "machines: [{device: h20, gpus: 8}]\n"},
+        {"8xh20,host_memory=2TB,price=9.5 USD/h+2x8xh20@ib-ndr,price=9USD/h",
+         "machines: [{device: h20, gpus: 8, nic: ib-ndr, host_memory: 2TB, price: 9.5 "
+         "USD/h},\n"
+         "           {device: h20, gpus: 8, count: 2, nic: ib-ndr, price: 9USD/h}]\n"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(same); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(Cluster) word = cluster_load(same[i].word, &error);
         assert_no_error(error);
-        g_autofree char *text = g_strdup_printf("%sname: '%s'\n", same[i].file, word->name);
+        g_autofree char *text =
+            g_strdup_printf("%sname: '%s'\n", same[i].file, word->name);
         g_autoptr(Cluster) file = parse(text);
         g_autofree char *got = cluster_canonical(word), *want = cluster_canonical(file);
         assert_string_equal(got, want);
@@ -537,11 +543,15 @@ static void test_machines_in_a_word(void **state)
     } wrong[] = {
         {"4x8x", "expected machines such as"},
         {"8xh20+", "expected machines such as"},
-        {"4x8xh20", "network card of several machines"},
-        {"8xh20+8xh100-sxm", "network card of several machines"},
+        {"4x8xh20", "several machines need a network card"},
+        {"8xh20+8xh100-sxm", "several machines need a network card"},
         {"4x8xh20@ib-ndr}", "expected a network card such as"},
         {"4x8xh20@100Gb/s", "expected a network card such as"},
         {"4x8xh20@lace", "machines[0].nic: unknown link 'lace'"},
+        {"8xh20,", "expected keys such as host_memory=2TB"},
+        {"8xh20,price=1,", "expected keys such as host_memory=2TB"},
+        {"8xh20,price={}", "expected keys such as host_memory=2TB"},
+        {"8xh20,memory=2TB", "memory: unknown key"},
         {"0x8xh20@ib-ndr", "machines[0].count: expected a whole number from 1"},
         {"1x99999999xh20", "machines[0].gpus"},
     };
