@@ -18,13 +18,14 @@ static json_t *graph_json(const Graph *graph, const char *canonical)
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         if (graph_get_op(graph, id)->pass != PASS_UPDATE)
             training += graph_op_flops(graph, id);
-    return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:I}", "name",
+    return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:I, s:s}", "name",
                      graph_name(graph), "model", canonical, "parameters",
                      (json_int_t)facts.parameters, "active_parameters",
                      (json_int_t)facts.active_parameters, "layers", (int)facts.layers,
                      "ops", (int)graph_n_ops(graph), "forward_flops_per_token",
                      facts.forward_flops / tokens, "training_flops_per_token",
-                     training / tokens, "tokens", (json_int_t)facts.tokens);
+                     training / tokens, "tokens", (json_int_t)facts.tokens, "tokens_are",
+                     facts.tokens > graph_batch(graph) ? "tokens" : "samples");
 }
 
 /* Shows one model, built in or from a file, for one GPU unless its spec says otherwise. */

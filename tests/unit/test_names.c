@@ -30,6 +30,9 @@ static void test_hints(void **state)
                  {"bert-mo", "; did you mean 'bert-moe'?"},
                  {"bretbase", "; did you mean 'bert-base'?"},
                  {"gtp2", "; did you mean 'gpt2'?"},
+                 {"openai-community/GPT2", "; did you mean 'gpt2'?"},
+                 {"google/vit-large-patch16", "; did you mean 'vit'?"},
+                 {"vitamin", ""},
                  {"resnet", ""},
                  {"", ""}};
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -850,6 +850,39 @@ static Graph *graph_of(const char *body, GError **error)
     return graph_with(body, "", error);
 }
 
+/* Files of other programs, which name neither a family nor a class. */
+static void test_without_a_family(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body;
+        uint64_t parameters;
+    } CASE[] = {
+        {"'dim':4096,'n_layers':32,'n_heads':32,'n_kv_heads':8,'vocab_size':128256,"
+         "'ffn_dim_multiplier':1.3,'multiple_of':1024,'norm_eps':1e-5,'rope_theta':5e5",
+         8030261248},
+        {"'dim':4096,'n_layers':32,'n_heads':32,'vocab_size':-1,'multiple_of':256,"
+         "'norm_eps':1e-5",
+         6738415616},
+        {"'dim':4096,'n_layers':32,'head_dim':128,'hidden_dim':14336,'n_heads':32,"
+         "'n_kv_heads':8,'norm_eps':1e-5,'vocab_size':32000,"
+         "'moe':{'num_experts_per_tok':2,'num_experts':8}",
+         46702792704},
+        {"'d_model':2560,'n_layer':64,'vocab_size':50277,'ssm_cfg':{},'rms_norm':true,"
+         "'residual_in_fp32':true,'fused_add_norm':true,'pad_vocab_size_multiple':8",
+         2768345600},
+        {"'d_model':2560,'d_intermediate':0,'n_layer':64,'vocab_size':50277,"
+         "'ssm_cfg':{'layer':'Mamba2'},'attn_layer_idx':[],'attn_cfg':{},"
+         "'pad_vocab_size_multiple':16,'tie_embeddings':true",
+         2702599680}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Graph) graph = graph_of(CASE[i].body, &error);
+        assert_no_error(error);
+        assert_int_equal(graph_parameter_count(graph), CASE[i].parameters);
+    }
+}
+
 static void test_parameters(void **state)
 {
     (void)state;
@@ -1181,7 +1214,8 @@ static void test_rows_are_whole(void **state)
         g_autoptr(GError) error = NULL;
         g_auto(Architecture) a = {0};
         Config config = {.file = name, .root = empty, .outer = empty, .error = &error};
-        if (families_has(families, name) && !family_read(families, &config, name, NULL, &a) &&
+        if (families_has(families, name) &&
+            !family_read(families, &config, name, NULL, &a) &&
             (strstr(error->message, "no fact of a model") ||
              strstr(error->message, "expected rows of")))
             fail_msg("%s", error->message);

@@ -25,6 +25,10 @@ static const char *type_of(const Families *families, Config *config)
         return type;
     const json_t *classes = json_object_get(config->root, "architectures");
     const char *name = json_string_value(json_array_get(classes, 0));
+    if (!name && json_object_get(config->root, "ssm_cfg"))
+        return "mamba_ssm";
+    if (!name && json_object_get(config->root, "dim"))
+        return "params";
     type = name ? families_of_class(families, name) : NULL;
     if (!type)
         config_wrong(config, "model_type",
