@@ -13,6 +13,7 @@
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/command.h"
 #include "experiments/explain/explain.h"
+#include "experiments/render.h"
 
 /* Whether the spec's list "a=1,b=2" has the key of a pair "b=3". */
 static bool has_key(const char *list, const char *pair)
@@ -83,6 +84,16 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     *spec = (char *)g_intern_string(full);
     *like = like_json(file, launch, full);
     return true;
+}
+
+/* Why a launch fails may be in its names that were not read: false. */
+static bool plan_tell_unread(const json_t *like, GError **error)
+{
+    g_autofree char *unread = like ? render("[*unknown<6/, :{.}]", like) : g_strdup("");
+    if (*unread)
+        g_prefix_error(error, "%s, of which these were not read: %s; ",
+                       json_string_value(json_object_get(like, "file")), unread);
+    return false;
 }
 
 /* clang-format off */
@@ -229,6 +240,7 @@ COMMAND(plan, Own, PLAN_OPTIONS, 0)
            command_ask(&own->how, argc, own->effort, own->certify || own->segments,
                        options, error) &&
            (!own->output || output_check(own->output, error)) &&
-           command_evaluate(&own->how, argc, argv, NULL, options, &evaluation, error) &&
+           (command_evaluate(&own->how, argc, argv, NULL, options, &evaluation, error) ||
+            plan_tell_unread(like, error)) &&
            plan_report(&evaluation, own, argc > 2, like, options, error);
 }

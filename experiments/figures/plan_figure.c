@@ -204,7 +204,7 @@ static void add_spans(const Picture *p)
                 &open[b]);
 }
 
-/* "the busiest links: a 80 %, b 3 %"; "-" without a network. Caller frees. */
+/* "the busiest links: 8 as a 80 %, 1 as b 3 %"; "-" without a network. Caller frees. */
 static char *links_text(const SimTimeline *t)
 {
     const double end_s = sim_timeline_end_s(t);
@@ -216,9 +216,16 @@ static char *links_text(const SimTimeline *t)
             if (!taken[i] &&
                 (most == t->n_links || t->link[i].busy_s > t->link[most].busy_s))
                 most = i;
-        taken[most] = true;
-        g_string_append_printf(text, "%s %s %.0f %%", k ? "," : "", t->link[most].name,
-                               end_s > 0 ? 100 * t->link[most].busy_s / end_s : 0);
+        uint32_t alike = 0; /* links that are as busy, itself included */
+        for (uint32_t i = 0; most < t->n_links && i < t->n_links; i++)
+            if (!taken[i] && t->link[i].busy_s > 0.99 * t->link[most].busy_s) {
+                taken[i] = true;
+                alike++;
+            }
+        if (alike > 0)
+            g_string_append_printf(text, "%s %u as %s %.0f %%", k ? "," : "", alike,
+                                   t->link[most].name,
+                                   end_s > 0 ? 100 * t->link[most].busy_s / end_s : 0);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
@@ -231,9 +238,10 @@ static void add_title(const Picture *p, const SimReport *report)
     g_autofree char *links = links_text(p->timeline);
     g_string_append_printf(p->text,
                            "# title\tlayers\tlinks\n%s on %u GPUs by %s: %s per "
-                           "iteration\t%u\t%s\n\n\n",
+                           "iteration (%s)\t%u\t%s\n\n\n",
                            graph_name(p->graph), cluster_gpus(p->view->cluster),
-                           p->plan->planner, time, graph_n_layers(p->graph), links);
+                           p->plan->planner, time, report->fidelity,
+                           graph_n_layers(p->graph), links);
 }
 
 char *plan_figure_data(const Plan *plan, const Graph *graph, const ClusterView *view,
