@@ -7,7 +7,6 @@
 #pragma once
 
 #include <glib.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct {

@@ -11,12 +11,6 @@
 #include "experiments/calibration/residuals.h"
 #include "experiments/explain/shards.h"
 
-/* A proved bound; null if it is 0, which means that none was proved. */
-static json_t *bound_json(double bound)
-{
-    return bound > 0.0 ? json_number(bound) : json_null();
-}
-
 /* Bounds over other spaces, with the gap of the plan to each; null if the plan is faster, and so
  * not in that space. */
 static json_t *bounds_json(const Plan *plan)
@@ -145,7 +139,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
         "gpus", (int)cluster_gpus(evaluation->view->cluster), "iteration_time_s",
         json_number(report->iteration_time_s), "communication_s",
         json_number(report->comm_s), "computation_s", json_number(report->comp_s),
-        "lower_bound_s", bound_json(plan->lower_bound_s), "gap",
+        "lower_bound_s",
+        json_number(plan->lower_bound_s > 0.0 ? plan->lower_bound_s : NAN), "gap",
         json_number(plan_gap(plan)), "optimal", (int)plan->optimal, "certificate",
         certificate_name(plan->certificate), "search_time_s",
         json_number(plan->search_time_s), "balance_time_s",

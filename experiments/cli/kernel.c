@@ -128,11 +128,6 @@ static double *kernel_number(Kernel *kernel, size_t at)
     return (double *)(void *)((char *)kernel + at);
 }
 
-static const char *kernel_text(const KernelOptions *own, size_t at)
-{
-    return *(char *const *)(const void *)((const char *)own + at);
-}
-
 static const KernelExtent *kernel_extent_find(KernelKind kind, size_t option)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(EXTENT); i++)
@@ -176,7 +171,7 @@ static bool kernel_read_extents(const KernelOptions *own, KernelQuestion *q,
 {
     items_each (const KernelWord, word, WORD, G_N_ELEMENTS(WORD)) {
         const KernelExtent *extent = kernel_extent_find(q->kernel.kind, word->at);
-        const char *text = kernel_text(own, word->at);
+        const char *text = *(char *const *)(const void *)((const char *)own + word->at);
         if (word->at == offsetof(KernelOptions, format) || (!text && !extent))
             continue;
         if (!extent)

@@ -414,11 +414,6 @@ CLEAR_DEFINE(result_clear, Result, result, let_go(result->message, g_free),
              let_go(result->plan, g_free), let_go(result->detail, g_free),
              let_go(result->common, store_part_unref));
 
-static double positive_or_nan(double value)
-{
-    return value > 0.0 && isfinite(value) ? value : NAN;
-}
-
 static void take_evaluation(Result *result, const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;
@@ -433,7 +428,9 @@ static void take_evaluation(Result *result, const Evaluation *evaluation)
     row->balance_time_s = plan->balance_time_s;
     for (uint32_t j = 0; j < report->n_devices; j++)
         row->peak_memory_bytes = MAX(row->peak_memory_bytes, report->memory_bytes[j]);
-    row->lower_bound_s = positive_or_nan(plan->lower_bound_s);
+    row->lower_bound_s = plan->lower_bound_s > 0.0 && isfinite(plan->lower_bound_s)
+                             ? plan->lower_bound_s
+                             : NAN;
     if (!report->feasible) {
         row->message = result->message = evaluation_misfit(evaluation);
         return;

@@ -20,7 +20,6 @@
  * length of a cycle. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/free.h"

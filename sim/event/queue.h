@@ -14,7 +14,6 @@
  * every event. */
 #pragma once
 
-#include <stdbool.h>
 
 #include "sim/event/engine.h"
 

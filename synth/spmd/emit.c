@@ -12,11 +12,6 @@ typedef struct {
     TensorId stuck;  /* a tensor that cannot be converted as needed, or GRAPH_NONE */
 } Emitter;
 
-static bool is_source(const Tensor *tensor)
-{
-    return tensor->producer == GRAPH_NONE;
-}
-
 static void append_conversion(Collective kind, TensorId tensor, Form from, Form to,
                               void *data)
 {
@@ -39,7 +34,7 @@ static void reach(Emitter *e, TensorId tensor, FormSet wanted)
 static void emit_loads(Emitter *e)
 {
     tensors_each (tensor, t, e->graph) {
-        if (!is_source(tensor))
+        if (tensor->producer != GRAPH_NONE)
             continue;
         FormSet read = e->needed[t];
         bool single = read && !(read & (read - 1)) && read != 1u << FORM_REDUCE;

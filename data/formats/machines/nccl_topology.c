@@ -138,12 +138,6 @@ static void begin_pci(Reader *reader, const char **attributes, Level *level)
     gpu->pcie = pcie_bandwidth(reader, attributes);
 }
 
-/* The number in "gfx942" or "910". */
-static double gcn_number(const char *gcn)
-{
-    return g_ascii_strtod(gcn + strcspn(gcn, "0123456789"), NULL);
-}
-
 static MachineGpu *open_gpu(Reader *reader)
 {
     for (uint32_t i = reader->depth; i-- > 0;)
@@ -165,9 +159,11 @@ static void begin_gpu(Reader *reader, const char **attributes, Level *level)
     gpu->sm = count_at(reader, attributes, "sm", 100000);
     g_free(gpu->gcn);
     gpu->gcn = g_strdup(attribute(attributes, "gcn"));
-    gpu->link_bandwidth = *gpu->gcn
-                              ? link_table_at(&reader->sheets->xgmi, gcn_number(gpu->gcn))
-                              : link_table_at(&reader->sheets->nvlink, gpu->sm);
+    gpu->link_bandwidth =
+        *gpu->gcn ? link_table_at(
+                        &reader->sheets->xgmi, /* "gfx942" or "910" */
+                        g_ascii_strtod(gpu->gcn + strcspn(gpu->gcn, "0123456789"), NULL))
+                  : link_table_at(&reader->sheets->nvlink, gpu->sm);
 }
 
 static void begin_link(Reader *reader, const char **attributes, bool nvlink)

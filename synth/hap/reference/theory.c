@@ -159,13 +159,6 @@ static bool fuse_computation(ReferenceTheory *theory, const Triple *triple, Fuse
     return true;
 }
 
-/* Whether the paper has the conversion: Fig. 9, and Sec. 2.5.1 and 4.4 for grouped collectives.
- * Free local conversions are not in the paper. */
-static bool is_in_paper(Collective kind)
-{
-    return (int)kind < COLLECTIVES_PRICED;
-}
-
 /* Prices the adjoint of a collective: the gradient is converted back in the cheapest way; false if
  * there is none, as where an adapter's sum hands its gradient on to both of its parts. */
 static bool price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fused)
@@ -186,7 +179,8 @@ static bool price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fus
 static bool fuse_collective(ReferenceTheory *theory, const Triple *triple, Fused *fused)
 {
     const Pricer *pricer = theory->pricer;
-    if (!is_made(theory, triple->tensor) || !is_in_paper(triple->collective))
+    /* Free local conversions are not in the paper: Fig. 9, Sec. 2.5.1 and 4.4. */
+    if (!is_made(theory, triple->tensor) || (int)triple->collective >= COLLECTIVES_PRICED)
         return false;
     *fused = (Fused){.triple = *triple, .n_before = 1, .n_after = 1};
     fused->before[0] = reference_property(theory, triple->tensor, triple->from);
