@@ -56,9 +56,9 @@ static uint32_t distance(const char *a, const char *b)
 /* The most names that are suggested, and the letters of a list of names. */
 enum { SUGGESTED = 3, LIST_LETTERS = 160 };
 
-/* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the other
- * at an end of a word, or the other begins with it; then the letters that differ, two of five at most or one of a shorter name;
- * UINT32_MAX: not near. */
+/* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the
+ * other at an end of a word, or the other begins with it; then the letters that differ, two of five
+ * at most or one of a shorter name; UINT32_MAX: not near. */
 static uint32_t names_far(const char *name, const char *known)
 {
     const size_t n = strlen(name);
@@ -73,8 +73,8 @@ static uint32_t names_far(const char *name, const char *known)
     return far == 0 ? 0 : far <= most ? 1 + far : UINT32_MAX;
 }
 
-/* The nearest of the known names: at most SUGGESTED that contain the given one, or else one. An owner
- * before a slash does not count. */
+/* The nearest of the known names: at most SUGGESTED that contain the given one, or else one. The
+ * owner before a slash does not count. */
 static uint32_t names_near(const char *name, const char *const *known,
                            const char *near[SUGGESTED])
 {

@@ -14,7 +14,6 @@
  * every event. */
 #pragma once
 
-
 #include "sim/event/engine.h"
 
 typedef struct {

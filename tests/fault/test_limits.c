@@ -254,8 +254,9 @@ static void test_bombs(void **state)
         assert_true(n > 0 && strstr(text, OTHER[i].says));
     }
     /* A search of half a second is not said to be long. */
-    program_refuses(box, "plan vit:layers=2,image=16 hap-8 -q --scale '*.memory=0.0014'",
-                    3, "fits the memory; its states (weights, gradients, optimizer) take 163 MiB");
+    program_refuses(
+        box, "plan vit:layers=2,image=16 hap-8 -q --scale '*.memory=0.0014'", 3,
+        "fits the memory; its states (weights, gradients, optimizer) take 163 MiB");
     g_auto(Ran) quick = program_run_good(box, "plan vit:layers=12 hap-8 -q");
     assert_string_equal(quick.err, "");
     write_large(box, 8191); /* joint took 8 s where it handed out samples one by one */
