@@ -191,12 +191,50 @@ static void test_files(void **state)
     }
 }
 
+/* A list of GPUs is a machine with the links of data sheets; a list of other things is none. */
+static void test_lists(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *devices;
+        double inner;
+    } CASE[] = {{"GPU 0: NVIDIA H100 80GB HBM3 (UUID: a)\nGPU 1: NVIDIA H100 80GB HBM3 "
+                 "(UUID: b)\n",
+                 "h100-sxm", 371e9},
+                {"| GPU  Name                 Persistence-M | Bus-Id          Disp.A |\n"
+                 "|   0  NVIDIA L40S                    On  |   00000000:01:00.0 Off |\n"
+                 "| N/A   34C    P8             35W /  350W |       4MiB /  46068MiB |\n"
+                 "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:41:00.0 Off |\n",
+                 "1 l40s + 1 h100-sxm", 16.1e9},
+                {"index, name, memory.total [MiB]\n0, NVIDIA A40, 46068 MiB\n1, NVIDIA "
+                 "A40, 46068 "
+                 "MiB\n",
+                 "a40", 16.1e9},
+                {"Model name:    AMD EPYC 7763 64-Core Processor\n", NULL, 0}};
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MachineFile) file = machine_file_parse(
+            "a file", CASE[i].text, strlen(CASE[i].text), sheets, &error);
+        assert_int_equal(file != NULL, CASE[i].devices != NULL);
+        if (!file) {
+            assert_error(error, KILTER_ERROR_INPUT, "the GPUs that nvidia-smi lists");
+            continue;
+        }
+        g_autofree char *devices = machine_file_devices(file, sheets, NULL);
+        assert_string_equal(devices, CASE[i].devices);
+        assert_int_equal(file->n_gpus, 2);
+        assert_close(machine_file_inner(file, sheets, NULL), CASE[i].inner, 0.01);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known),       cmocka_unit_test(test_random),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memo),
         cmocka_unit_test(test_asked_often), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,8 +135,9 @@ static bool is_joined(const MachineFile *machine)
 static bool has_unseen_links(const MachineFile *machine, const DeviceSheet *sheet)
 {
     /* `sheet`: of all GPUs */
-    return machine->format == MACHINE_FILE_NCCL && machine->gpu_elements == 0 && sheet &&
-           sheet->n_links > 0 && !g_str_has_prefix(sheet->link[0].name, "pcie");
+    return (machine->listed ||
+            (machine->format == MACHINE_FILE_NCCL && machine->gpu_elements == 0)) &&
+           sheet && sheet->n_links > 0 && !g_str_has_prefix(sheet->link[0].name, "pcie");
 }
 
 double machine_file_inner(const MachineFile *machine, const Sheets *sheets,

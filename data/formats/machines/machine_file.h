@@ -35,7 +35,7 @@ typedef struct {
     uint32_t net_elements, nic_pci;
     uint32_t nvlink_elements, nvlink_sum; /* sum of their counts */
     uint32_t xgmi_elements, xgmi_sum;
-    bool nvswitch;
+    bool nvswitch, listed; /* GPUs without links: a list */
     /* direct links between GPUs; n is 0 where the file shows none, or a switch */
     Peers peers;
     double net_mbps;    /* sum over all nets, in the file's numbers */

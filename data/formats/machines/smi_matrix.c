@@ -1,6 +1,6 @@
 /* The matrix of `nvidia-smi topo -m`, as found in terminals, logs and bug reports: with the
  * escape codes of its underlined header, indented, after a prompt, with tabs or blanks, with
- * rows missing. */
+ * rows missing; or only a list of the GPUs, as nvidia-smi prints with -L, as a table or as CSV. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +21,8 @@ typedef struct {
     uint32_t order[MAX_COLUMNS]; /* [column of the file]: index in `name` */
     char (*code)[CODE_BYTES];    /* [n][n]; "" where the file has no code */
     char *product[MAX_COLUMNS];  /* [GPU], of nvidia-smi -L; NULL: not there */
+    const Sheets *sheets;
+    uint32_t n_listed; /* products of other lists */
 } Matrix;
 
 static bool fail(const Matrix *matrix, GError **error, const char *expected)
@@ -110,6 +112,16 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
     return true;
 }
 
+/* A line of another list: its cells that name a product. */
+static void read_cells(Matrix *matrix, const char *line)
+{
+    g_auto(GStrv) cell = g_regex_split_simple("\\s*[|,]\\s*|\\s{2,}", line, 0, 0);
+    for (char **at = cell; *at && matrix->n_listed < MAX_COLUMNS; at++)
+        if (!matrix->product[matrix->n_listed] &&
+            sheets_find_product(matrix->sheets, *at))
+            matrix->product[matrix->n_listed++] = g_strdup(*at);
+}
+
 /* Reads the rows. A legend's "NIC0: mlx5_0" is not a row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID:
  * ...)" is output of nvidia-smi -L. */
 static bool read_lines(Matrix *matrix, char *text, GError **error)
@@ -127,6 +139,8 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
                 matrix, error,
                 "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
                 "sheet describes");
+        if (!matrix->code && !product)
+            read_cells(matrix, *line);
         char *word[MAX_COLUMNS];
         const uint32_t n = text_split(*line, word, MAX_COLUMNS);
         if (n == 0)
@@ -253,15 +267,32 @@ static void count_near(const Matrix *matrix)
     }
 }
 
+/* Adds the GPUs of a list; links are those of data sheets. */
+static bool add_listed(const Matrix *matrix, GError **error)
+{
+    MachineFile *machine = matrix->machine;
+    for (uint32_t i = 0; i < MAX_COLUMNS && matrix->product[i]; i++) {
+        MachineGpu *gpu = machine_file_add_gpu(machine, error);
+        if (!gpu)
+            return false;
+        g_free(gpu->product);
+        gpu->product = g_strdup(matrix->product[i]);
+    }
+    machine->listed = true;
+    return machine->n_gpus > 0 ||
+           refuse(error,
+                  "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi "
+                  "topo -m "
+                  "with a header GPU0 GPU1 ..., the GPUs that nvidia-smi lists, or the "
+                  "tables of rocm-smi --showtopo",
+                  machine->file);
+}
+
 static bool finish(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;
     if (matrix->n_gpus == 0)
-        return refuse(
-            error,
-            "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi topo -m "
-            "with a header GPU0 GPU1 ..., or the tables of rocm-smi --showtopo",
-            machine->file);
+        return add_listed(matrix, error);
     machine->nics = matrix->n - matrix->n_gpus;
     machine->gpu_pairs = count_pairs(matrix, 0, matrix->n_gpus);
     machine->gpu_nic = count_pairs(matrix, matrix->n_gpus, matrix->n);
@@ -276,7 +307,7 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
                       GError **error)
 {
     g_autofree char *copy = g_strdup(text);
-    Matrix matrix = {.machine = machine};
+    Matrix matrix = {.machine = machine, .sheets = sheets};
     const bool good =
         read_lines(&matrix, copy, error) && finish(&matrix, sheets->most_nvlinks, error);
     free_items(matrix.name, matrix.n);
