@@ -20,9 +20,11 @@
  * length of a cycle. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/free.h"
+
 
 enum { CAMPAIGN_MAX_FEWER = 64, CAMPAIGN_MAX_RUNS = 100000, CAMPAIGN_MAX_PARTS = 16 };
 

@@ -14,6 +14,8 @@
  * every event. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "sim/event/engine.h"
 
 typedef struct {

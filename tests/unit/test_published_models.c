@@ -1225,11 +1225,17 @@ static void test_rows_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows_are_whole),   cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_no_key_is_silent), cmocka_unit_test(test_near),
-        cmocka_unit_test(test_towers),           cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_encoders),
-        cmocka_unit_test(test_windows),          cmocka_unit_test(test_words),
+        cmocka_unit_test(test_without_a_family),
+        cmocka_unit_test(test_rows_are_whole),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_no_key_is_silent),
+        cmocka_unit_test(test_near),
+        cmocka_unit_test(test_towers),
+        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_encoders),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
