@@ -240,7 +240,7 @@ COMMAND(plan, Own, PLAN_OPTIONS, 0)
            command_ask(&own->how, argc, own->effort, own->certify || own->segments,
                        options, error) &&
            (!own->output || output_check(own->output, error)) &&
-           (command_evaluate(&own->how, argc, argv, NULL, options, &evaluation, error) ||
-            plan_tell_unread(like, error)) &&
-           plan_report(&evaluation, own, argc > 2, like, options, error);
+           ((command_evaluate(&own->how, argc, argv, NULL, options, &evaluation, error) &&
+             plan_report(&evaluation, own, argc > 2, like, options, error)) ||
+            plan_tell_unread(like, error));
 }

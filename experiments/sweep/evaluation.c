@@ -117,10 +117,11 @@ char *evaluation_misfit(const Evaluation *evaluation)
     const Device *device = &evaluation->view->device[report->worst_device];
     g_autofree char *missing =
         units_format((double)report->missing_bytes, QUANTITY_BYTES);
-    return g_strdup_printf("device %s (%s) lacks %" G_GUINT64_FORMAT " bytes (%s) at %s",
+    const char *at = report->worst_instr ? report->worst_instr : "its peak";
+    return g_strdup_printf("device %s (%s) lacks %" G_GUINT64_FORMAT
+                           " bytes (%s) at %.*s",
                            device->name, device->type_name, report->missing_bytes,
-                           missing,
-                           report->worst_instr ? report->worst_instr : "its peak");
+                           missing, (int)strcspn(at, "|("), at); /* its tensor */
 }
 
 /* Whether machines of several GPUs are devices of the plan, with one share for all of them. */
