@@ -25,7 +25,6 @@
 
 #include "data/base/free.h"
 
-
 enum { CAMPAIGN_MAX_FEWER = 64, CAMPAIGN_MAX_RUNS = 100000, CAMPAIGN_MAX_PARTS = 16 };
 
 /* `n` equal parts of the machine room, of which one fails every mtbf_s / n on average. */
