@@ -63,14 +63,15 @@ bool refuse(GError **error, const char *format, ...)
     return false;
 }
 
-void kilter_prefix(GError **error, const char *format, ...)
+bool kilter_prefix(GError **error, const char *format, ...)
 {
     if (!error || !*error)
-        return;
+        return false;
     va_list args;
     va_start(args, format);
     g_autofree char *text = g_strdup_vprintf(format, args);
     va_end(args);
     g_autofree char *line = one_line(text);
     g_prefix_error_literal(error, line);
+    return false;
 }

@@ -22,6 +22,6 @@ bool kilter_fail(GError **error, KilterError code, const char *format, ...)
 /* The same for bad usage or bad input, by far the most frequent reason. */
 bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* Puts a text before the message of *error (NULL, or unset: nothing). As the message, it becomes
- * one line of valid UTF-8. */
-void kilter_prefix(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Puts a text before the message of *error (NULL, or unset: nothing); returns false, too. As the
+ * message, it becomes one line of valid UTF-8. */
+bool kilter_prefix(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -265,11 +265,9 @@ static bool make_machine(Cluster *cluster, const char *name, uint32_t gpus,
     if (!alike && !has_type(cluster, name)) {
         sheets = sheets_open(error);
         sheet = sheets ? sheets_open_device(sheets, name, error) : NULL;
-        if (!sheet) {
-            kilter_prefix(error, "cluster %s has no machine of device type '%s': ",
-                          cluster->name, name);
-            return false;
-        }
+        if (!sheet)
+            return kilter_prefix(error, "cluster %s has no machine of device type '%s': ",
+                                 cluster->name, name);
         name = sheet->name;
         alike = find_alike(cluster, name, gpus > 1);
     }
@@ -337,10 +335,8 @@ bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError 
     case CHANGES:
         g_assert_not_reached();
     }
-    if (!ok) {
-        g_prefix_error(error, "--%s: ", change_name(kind));
-        return false;
-    }
+    if (!ok)
+        return kilter_prefix(error, "--%s: ", change_name(kind));
     char *name = g_strdup_printf("%s %s %s", cluster->name, change_name(kind), text);
     g_free(cluster->name);
     cluster->name = name;

@@ -232,10 +232,8 @@ static bool read_parts(ClusterReader *reader, GError **error)
     if (reader->failures->len > 0)
         return refuse(error, "%s", reader->failures->str);
     cluster_finish(reader->cluster);
-    if (!cluster_check_parts(reader->cluster, error)) {
-        kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
-        return false;
-    }
+    if (!cluster_check_parts(reader->cluster, error))
+        return kilter_prefix(error, "%s: ", yaml_file(reader->yaml));
     return cluster_set_kernels(reader->cluster, error) && try_network(reader, error);
 }
 

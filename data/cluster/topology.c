@@ -335,10 +335,8 @@ static bool add_explicit_network(Build *build, GError **error)
     items_at (const NetworkLink, link, i, spec->explicit_link, spec->n_links) {
         uint32_t from = 0, to = 0;
         if (!find_end(by_name, link->from, &from, error) ||
-            !find_end(by_name, link->to, &to, error)) {
-            g_prefix_error(error, "links[%u]: ", i);
-            return false;
-        }
+            !find_end(by_name, link->to, &to, error))
+            return kilter_prefix(error, "links[%u]: ", i);
         if (from == to)
             return refuse(error, "links[%u]: expected two ends, got '%.100s' twice", i,
                           link->from);
@@ -448,7 +446,7 @@ static void walk(Topology *topology)
     g_assert(position == topology->n_devices);
 }
 
-static void take(Topology *topology, Build *build)
+static void topology_take(Topology *topology, Build *build)
 {
     topology->n_nodes = build->node->len;
     topology->n_links = build->link->len;
@@ -483,7 +481,7 @@ Topology *topology_of_view(const ClusterView *view, GError **error)
         topology->efficiency[kind] = 1;
     add_machines(&build, topology);
     const bool good = add_network(&build, topology, error);
-    take(topology, &build);
+    topology_take(topology, &build);
     if (!good)
         return NULL;
     index_links(topology);

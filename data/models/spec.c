@@ -51,10 +51,8 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
                        double *number, GError **error)
 {
     if (param->unit) {
-        if (!units_parse(value, param->quantity, number, error)) {
-            kilter_prefix(error, "model '%s': %s: ", spec, param->key);
-            return false;
-        }
+        if (!units_parse(value, param->quantity, number, error))
+            return kilter_prefix(error, "model '%s': %s: ", spec, param->key);
     } else if (!number_read(value, param->min, param->max, number)) {
         *number = NAN;
     }
@@ -212,10 +210,8 @@ static bool set_param(const char *spec, const char *key, const char *value,
     known[n + KEY_TARGET] = "target";
     known[n + KEY_ATTENTION] = params->has_attention ? "attention" : NULL;
     known[n + KEY_LIKE] = params->has_like ? "like" : NULL;
-    if (!names_find("parameter", key, known, &index, error)) {
-        kilter_prefix(error, "model '%s': ", spec);
-        return false;
-    }
+    if (!names_find("parameter", key, known, &index, error))
+        return kilter_prefix(error, "model '%s': ", spec);
     if (index < n) {
         ModelParam *param = &params->param[index];
         return read_value(spec, value, param, &param->value, error);
@@ -243,10 +239,8 @@ bool model_params_parse(const char *text, const char *list, ModelParams *params,
                         GError **error)
 {
     g_autoptr(Spec) spec = spec_read_pairs(list);
-    if (!spec_check_once(spec, NULL, error)) {
-        kilter_prefix(error, "model '%s': ", text);
-        return false;
-    }
+    if (!spec_check_once(spec, NULL, error))
+        return kilter_prefix(error, "model '%s': ", text);
     for (uint32_t i = 0; i < spec->n; i++) {
         if (!spec->value[i])
             return refuse(error, "model '%s': expected key=value, got '%s'", text,

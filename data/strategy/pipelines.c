@@ -159,10 +159,8 @@ static bool lay_out_one(const Pipelines *p, uint32_t k, StrategyLayout *layout,
     own.recompute = words_of(p, k, p->s->recompute);
     own.sequence_parallel = words_of(p, k, p->s->sequence_parallel);
     const uint32_t n = p->first[k + 1] - p->first[k];
-    if (!strategy_lay_out(&own, p->graph, n, layout, error)) {
-        g_prefix_error(error, "pipeline %u: ", k);
-        return false;
-    }
+    if (!strategy_lay_out(&own, p->graph, n, layout, error))
+        return kilter_prefix(error, "pipeline %u: ", k);
     for (uint32_t i = 0; i < n; i++)
         layout->device[i] = p->device[p->first[k] + layout->device[i]];
     return true;

@@ -64,10 +64,8 @@ static bool make_one(void *data, uint32_t i, GError **error)
     Trial *trial = trial_at(work->list, i);
     if (work->first[i] != i || !is_used(trial))
         return true;
-    if (!trial_plan_make(trial, NULL, &work->plan[i], error)) {
-        kilter_prefix(error, "%s: ", trial->name);
-        return false;
-    }
+    if (!trial_plan_make(trial, NULL, &work->plan[i], error))
+        return kilter_prefix(error, "%s: ", trial->name);
     return true;
 }
 

@@ -41,11 +41,8 @@ static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError
 {
     enum { SECONDS_A_DAY = 86400 };
     asked->target_s = INFINITY;
-    if (own->target &&
-        !units_parse(own->target, QUANTITY_TIME, &asked->target_s, error)) {
-        g_prefix_error(error, "--target: ");
-        return false;
-    }
+    if (own->target && !units_parse(own->target, QUANTITY_TIME, &asked->target_s, error))
+        return kilter_prefix(error, "--target: ");
     double tokens = 0;
     if (own->tokens && !(number_is(own->tokens, &tokens) && tokens > 0 && tokens <= 1e18))
         return refuse(error, "--tokens-per-day: expected a number such as 2e10, got '%s'",

@@ -115,10 +115,8 @@ static bool fill_options(const Own *own, const CommandOptions *command,
 {
     double memory = own_memory(MAX(options->ranks, 1));
     options->seed = command->planner.seed;
-    if (own->memory && !units_parse(own->memory, QUANTITY_BYTES, &memory, error)) {
-        g_prefix_error(error, "--memory: ");
-        return false;
-    }
+    if (own->memory && !units_parse(own->memory, QUANTITY_BYTES, &memory, error))
+        return kilter_prefix(error, "--memory: ");
     options->memory_bytes = (uint64_t)MAX(memory, 1);
     return true;
 }

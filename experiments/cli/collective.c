@@ -106,14 +106,10 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
     *granularity = GRANULARITY_GPU;
     if (!own->bytes)
         return refuse(error, "expected --bytes; see kilter collective --help");
-    if (!units_parse(own->bytes, QUANTITY_BYTES, &what->bytes, error)) {
-        g_prefix_error(error, "--bytes: ");
-        return false;
-    }
-    if (own->skew && !units_parse(own->skew, QUANTITY_TIME, &what->skew_s, error)) {
-        g_prefix_error(error, "--skew: ");
-        return false;
-    }
+    if (!units_parse(own->bytes, QUANTITY_BYTES, &what->bytes, error))
+        return kilter_prefix(error, "--bytes: ");
+    if (own->skew && !units_parse(own->skew, QUANTITY_TIME, &what->skew_s, error))
+        return kilter_prefix(error, "--skew: ");
     if (own->granularity && !granularity_parse(own->granularity, granularity))
         return refuse(error, "unknown granularity '%.60s'; expected machine or gpu",
                       own->granularity);

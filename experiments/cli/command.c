@@ -37,29 +37,21 @@ static bool finish_options(CommandOptions *options, GError **error)
 {
     if (options->quiet)
         limits_hush();
-    if (options->memory_limit && !limits_set_memory(options->memory_limit, error)) {
-        g_prefix_error(error, "--memory-limit: ");
-        return false;
-    }
+    if (options->memory_limit && !limits_set_memory(options->memory_limit, error))
+        return kilter_prefix(error, "--memory-limit: ");
     if (options->color && !screen_set_color(options->color, error))
         return false;
     planner_options_init(&options->planner);
     options->seed_given = options->seed_text != NULL;
     if (options->seed_given &&
-        !seed_parse(options->seed_text, &options->planner.seed, error)) {
-        g_prefix_error(error, "--seed: ");
-        return false;
-    }
+        !seed_parse(options->seed_text, &options->planner.seed, error))
+        return kilter_prefix(error, "--seed: ");
     if (options->strategy &&
-        !planner_options_set(&options->planner, "strategy", options->strategy, error)) {
-        g_prefix_error(error, "--strategy: ");
-        return false;
-    }
+        !planner_options_set(&options->planner, "strategy", options->strategy, error))
+        return kilter_prefix(error, "--strategy: ");
     for (char **pair = options->set; pair && *pair; pair++)
-        if (!option_assign(&options->planner, *pair, error)) {
-            g_prefix_error(error, "--set: ");
-            return false;
-        }
+        if (!option_assign(&options->planner, *pair, error))
+            return kilter_prefix(error, "--set: ");
     return set_all(options, "pins", options->pins, error) &&
            set_all(options, "pin", options->pin, error);
 }
@@ -361,10 +353,8 @@ bool command_for(CommandOptions *options, const char *target, GError **error)
 {
     if (!target)
         return true;
-    if (!planner_options_set(&options->planner, "for", target, error)) {
-        g_prefix_error(error, "--for: ");
-        return false;
-    }
+    if (!planner_options_set(&options->planner, "for", target, error))
+        return kilter_prefix(error, "--for: ");
     g_autoptr(GStrvBuilder) set = g_strv_builder_new();
     for (uint32_t i = 0; options->set && options->set[i]; i++)
         g_strv_builder_add(set, options->set[i]);

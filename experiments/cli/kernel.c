@@ -228,10 +228,8 @@ static bool kernel_read_format(const KernelOptions *own, const KernelDevice *dev
     *format = device->peak[KERNEL_BF16] > 0   ? KERNEL_BF16
               : device->peak[KERNEL_FP16] > 0 ? KERNEL_FP16
                                               : KERNEL_FP32;
-    if (own->format && !kernel_format_find(own->format, format, error)) {
-        g_prefix_error(error, "--format: ");
-        return false;
-    }
+    if (own->format && !kernel_format_find(own->format, format, error))
+        return kilter_prefix(error, "--format: ");
     if (device->peak[*format] > 0)
         return true;
     g_autoptr(GString) known = g_string_new(NULL);

@@ -23,10 +23,8 @@ COMMAND_PLAIN(merge)
         if (is_same_file(database, part[i]))
             return refuse(error, "%s: expected another store than the one to merge into",
                           part[i]);
-        if (!store_merge(store, part[i], &added, error)) {
-            kilter_prefix(error, "%s: ", part[i]);
-            return false;
-        }
+        if (!store_merge(store, part[i], &added, error))
+            return kilter_prefix(error, "%s: ", part[i]);
         total += added;
     }
     if (!store)

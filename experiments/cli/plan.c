@@ -72,10 +72,8 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     Strategy strategy;
     if (!graph)
         return false;
-    if (!launch_strategy(launch, graph, gpus, &strategy, error)) {
-        g_prefix_error(error, "%s: ", file);
-        return false;
-    }
+    if (!launch_strategy(launch, graph, gpus, &strategy, error))
+        return kilter_prefix(error, "%s: ", file);
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, GRANULARITY_GPU);
     launch_place(launch, view, &strategy);
     options->planner.strategy = strategy;
@@ -190,19 +188,12 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
 /* --certify, --segments and --budget, which are options of the planner by name. */
 static bool take_options(const Own *own, PlannerOptions *options, GError **error)
 {
-    if (own->certify && !planner_options_set(options, "certify", own->certify, error)) {
-        g_prefix_error(error, "--certify: ");
-        return false;
-    }
-    if (own->segments &&
-        !planner_options_set(options, "segments", own->segments, error)) {
-        g_prefix_error(error, "--segments: ");
-        return false;
-    }
-    if (own->budget && !planner_options_set(options, "budget_s", own->budget, error)) {
-        g_prefix_error(error, "--budget: ");
-        return false;
-    }
+    if (own->certify && !planner_options_set(options, "certify", own->certify, error))
+        return kilter_prefix(error, "--certify: ");
+    if (own->segments && !planner_options_set(options, "segments", own->segments, error))
+        return kilter_prefix(error, "--segments: ");
+    if (own->budget && !planner_options_set(options, "budget_s", own->budget, error))
+        return kilter_prefix(error, "--budget: ");
     return true;
 }
 

@@ -100,10 +100,8 @@ static bool profile_check_options(Own *own, GError **error)
         return refuse(error, "--device: expected a name without commas, got '%s'",
                       own->device);
     if (own->largest &&
-        !units_parse(own->largest, QUANTITY_BYTES, &own->largest_bytes, error)) {
-        g_prefix_error(error, "--largest: ");
-        return false;
-    }
+        !units_parse(own->largest, QUANTITY_BYTES, &own->largest_bytes, error))
+        return kilter_prefix(error, "--largest: ");
     return true;
 }
 

@@ -188,10 +188,8 @@ static bool score_one(TrialSet *set, const Own *own, const CommandOptions *optio
     if (!score_trials(set, &how, &score, error) ||
         !score_record(set, &score, store, error) ||
         !starts_score(set, &how, (uint32_t)own->starts, options->planner.seed, start,
-                      error)) {
-        g_prefix_error(error, "data set %s: ", set->name);
-        return false;
-    }
+                      error))
+        return kilter_prefix(error, "data set %s: ", set->name);
     json_t *object = score_json(set, &score, own->sealed);
     json_object_set_new(object, "starts", starts_json(start, (uint32_t)own->starts));
     if (options->json)

@@ -69,10 +69,8 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
             good = find_name(sim, topology,
                              &g_array_index(faults, SimFault, faults->len - 1), error);
         }
-        if (!good) {
-            kilter_prefix(error, "option '%s': ", slow ? "slow_link" : "fail");
-            return false;
-        }
+        if (!good)
+            return kilter_prefix(error, "option '%s': ", slow ? "slow_link" : "fail");
     }
     return true;
 }

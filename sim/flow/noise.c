@@ -64,10 +64,8 @@ static bool read_stragglers(SimNoise *noise, GError **error)
 {
     g_auto(GStrv) texts = g_strsplit(noise->sim->options->straggler, "+", -1);
     for (char **text = texts; *text; text++)
-        if (!read_straggler(noise, *text, error)) {
-            g_prefix_error(error, "option 'straggler': ");
-            return false;
-        }
+        if (!read_straggler(noise, *text, error))
+            return kilter_prefix(error, "option 'straggler': ");
     return true;
 }
 

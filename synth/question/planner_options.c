@@ -24,10 +24,8 @@ static bool read_pins(const char *text, const char **kept, GError **error)
 static bool read_pins_file(const char *file, const char **kept, GError **error)
 {
     g_autofree char *text = text_read(file, error);
-    if (!text) {
-        kilter_prefix(error, "option 'pins': expected a file of pins: ");
-        return false;
-    }
+    if (!text)
+        return kilter_prefix(error, "option 'pins': expected a file of pins: ");
     if (read_pins(text, kept, error))
         return true;
     kilter_prefix(error, "%s: ", file);
