@@ -257,7 +257,7 @@ static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
     return balance_interior(b->rows, &b->cuts) && finish(b, ratio, report, NULL);
 }
 
-static bool solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
+static bool ratios_solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
     enum { ATTEMPTS = 3 }; /* each starts from a better point, in its unit */
     /* The start is ratios proportional to speed; segments that cost nothing keep them. */
@@ -316,7 +316,7 @@ bool balance_ratios(const SimLinear *linear, const SimMemory *memory,
     g_autofree double *price = g_new0(double, rows->row->len);
     Balance b = {
         linear, memory, view, n_segments, classes, rows, 1, 1, {.x = x, .price = price}};
-    bool ok = solve(&b, ratio, report, error);
+    bool ok = ratios_solve(&b, ratio, report, error);
     report->solve_s = 1e-6 * (double)(g_get_monotonic_time() - begin);
     return ok;
 }

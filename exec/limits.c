@@ -21,7 +21,7 @@ typedef struct {
     ExecShard *shard; /* [local * (n_in + 1) + operand] */
 } Work;
 
-static void run(ExecBackend *backend, const Work *work)
+static void limits_run(ExecBackend *backend, const Work *work)
 {
     for (uint32_t local = 0; local < backend->n_local; local++) {
         const ExecShard *in = work->shard + (size_t)local * (work->n_in + 1);
@@ -43,7 +43,7 @@ static double seconds_of(ExecBackend *backend, const ExecProfile *profile,
         double start = 0;
         exec_backend_maximum(backend, &start, 1); /* a common start */
         start = exec_backend_seconds(backend);
-        run(backend, work);
+        limits_run(backend, work);
         if (i >= profile->warm_up)
             most = fmax(most, start - exec_backend_seconds(backend));
     }

@@ -429,7 +429,7 @@ static json_t *facts_of(size_t index, size_t alike)
     return json_pack("{s:I, s:I}", "#", (json_int_t)index, "alike", (json_int_t)alike);
 }
 
-static char *text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer)
+static char *render_text_of(const Rows *rows, size_t i, Piece piece, const Scope *outer)
 {
     GString *text = g_string_new("");
     json_auto_t *facts = facts_of(i, 1);
@@ -452,8 +452,8 @@ static size_t *count_alike(const Rows *rows, const Scope *outer)
             alike[i] = 1;
             continue;
         }
-        g_autofree char *tail = text_of(rows, i, rows->tail, outer);
-        g_autofree char *apart = text_of(rows, i, rows->apart, outer);
+        g_autofree char *tail = render_text_of(rows, i, rows->tail, outer);
+        g_autofree char *apart = render_text_of(rows, i, rows->apart, outer);
         char *key = g_strconcat(tail, "\n", apart, NULL);
         const size_t known = GPOINTER_TO_SIZE(g_hash_table_lookup(first, key));
         alike[known ? known - 1 : i]++;

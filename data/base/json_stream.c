@@ -47,7 +47,7 @@ static int peek(Scan *scan)
     return END;
 }
 
-static int take(Scan *scan)
+static int stream_take(Scan *scan)
 {
     const int c = peek(scan);
     if (c == END)
@@ -65,7 +65,7 @@ static int peek_after_blanks(Scan *scan)
 {
     int c;
     while ((c = peek(scan)) == ' ' || c == '\t' || c == '\r' || c == '\n')
-        take(scan);
+        stream_take(scan);
     return c;
 }
 
@@ -106,10 +106,10 @@ static void recover(Scan *scan)
     note(&scan->faults->lost, scan->line, scan->column, what);
     scan->depth = scan->list;
     scan->events->lost(scan->context, scan->depth);
-    int c, before = take(scan); /* so that each recovery gets further */
+    int c, before = stream_take(scan); /* so that each recovery gets further */
     while ((c = peek_after_blanks(scan)) != END &&
            !(c == '{' && (before == ',' || before == '}')))
-        before = take(scan);
+        before = stream_take(scan);
     scan->state = AT_NEXT;
     if (c == END)
         cut(scan, "");
@@ -124,7 +124,7 @@ static uint32_t hex_digits(Scan *scan)
         const int c = peek(scan);
         if (c == END || !g_ascii_isxdigit(c))
             return UINT32_MAX;
-        value = value * 16 + (uint32_t)g_ascii_xdigit_value((char)take(scan));
+        value = value * 16 + (uint32_t)g_ascii_xdigit_value((char)stream_take(scan));
     }
     return value;
 }
@@ -139,7 +139,7 @@ static void add_character(Scan *scan, uint32_t c)
 static void read_escape(Scan *scan, uint64_t line, uint64_t column)
 {
     static const char FROM[] = "\"\\/bfnrt", TO[] = "\"\\/\b\f\n\r\t";
-    const int c = take(scan);
+    const int c = stream_take(scan);
     const char *known = c > 0 ? strchr(FROM, c) : NULL;
     const char odd[] = {'\\', (char)c, '\0'};
     if (c == END)
@@ -156,8 +156,9 @@ static void read_escape(Scan *scan, uint64_t line, uint64_t column)
         return;
     }
     if (code >= 0xd800 && code < 0xdc00 && peek(scan) == '\\') { /* the first of a pair */
-        take(scan);
-        const uint32_t low = peek(scan) == 'u' ? (take(scan), hex_digits(scan)) : 0;
+        stream_take(scan);
+        const uint32_t low =
+            peek(scan) == 'u' ? (stream_take(scan), hex_digits(scan)) : 0;
         code = low >= 0xdc00 && low < 0xe000
                    ? 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00)
                    : 0xfffd;
@@ -169,10 +170,10 @@ static void read_escape(Scan *scan, uint64_t line, uint64_t column)
 static bool read_string(Scan *scan)
 {
     g_string_truncate(scan->text, 0);
-    take(scan);
+    stream_take(scan);
     for (;;) {
         const uint64_t line = scan->line, column = scan->column;
-        const int c = take(scan);
+        const int c = stream_take(scan);
         if (c == END || c == '"')
             return c == '"';
         if (c == '\\') {
@@ -217,7 +218,7 @@ static bool read_word(Scan *scan)
     const uint64_t line = scan->line, column = scan->column;
     char word[WORD_BYTES], *end;
     uint32_t n = 0;
-    for (int c; (c = peek(scan)) > 0 && strchr(PART, c); take(scan))
+    for (int c; (c = peek(scan)) > 0 && strchr(PART, c); stream_take(scan))
         if (n < WORD_BYTES - 1)
             word[n++] = (char)c;
     word[n] = '\0';
@@ -244,7 +245,7 @@ static void open_value(Scan *scan, bool array)
         recover(scan);
         return;
     }
-    take(scan);
+    stream_take(scan);
     scan->array[++scan->depth] = array;
     scan->list = scan->list ? scan->list : array ? 1 : 2;
     scan->state = AT_FIRST;
@@ -273,14 +274,14 @@ static void read_member(Scan *scan)
         recover(scan);
         return;
     }
-    take(scan);
+    stream_take(scan);
     scan->events->key(scan->context, scan->text->str, scan->text->len);
     scan->state = AT_VALUE;
 }
 
 static void close_value(Scan *scan)
 {
-    take(scan);
+    stream_take(scan);
     scan->events->end(scan->context);
     scan->depth--;
     scan->state = AT_AFTER;
@@ -301,7 +302,7 @@ static void step(Scan *scan)
     } else if (c == ',') {
         if (scan->state != AT_AFTER)
             note(&scan->faults->odd, scan->line, scan->column, ",");
-        take(scan);
+        stream_take(scan);
         scan->state = AT_NEXT;
     } else if (c == '"' || c == '{' || c == '[') {
         note(&scan->faults->odd, scan->line, scan->column, "a missing comma");
@@ -324,7 +325,7 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
     scan->line = scan->column = 1;
     scan->text = g_string_new(NULL);
     for (uint32_t i = 0; i < G_N_ELEMENTS(MARK) && peek(scan) == MARK[i]; i++)
-        take(scan);
+        stream_take(scan);
     scan->state = AT_VALUE;
     while (scan->state != AT_END) {
         if (scan->state == AT_VALUE)

@@ -10,7 +10,7 @@ static const void *at(const void *object, size_t offset)
     return (const char *)object + offset;
 }
 
-static double value_of(const Member *member, const void *object)
+static double members_value_of(const Member *member, const void *object)
 {
     const void *value = at(object, member->value);
     switch (member->kind) {
@@ -70,9 +70,9 @@ bool member_read(const Yaml *yaml, const char *parent, const Member *member,
         return !member->needed ||
                yaml_fail(yaml, error, key, "missing; expected this key");
     if (member->bound == MEMBER_NOT_BELOW)
-        low = fmax(low, value_of(&member[-1], value));
-    if (member->bound == MEMBER_NOT_ABOVE && value_of(&member[-1], value) > 0)
-        high = fmin(high, value_of(&member[-1], value));
+        low = fmax(low, members_value_of(&member[-1], value));
+    if (member->bound == MEMBER_NOT_ABOVE && members_value_of(&member[-1], value) > 0)
+        high = fmin(high, members_value_of(&member[-1], value));
     if (member->kind == MEMBER_COUNT) {
         uint32_t count;
         if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count, error))
@@ -115,14 +115,15 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
                    GError **error)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const double number = value_of(&member[i], value);
+        const double number = members_value_of(&member[i], value);
         double low = member[i].low, high = member[i].high;
         if (!member[i].needed && !is_said(&member[i], number))
             continue;
         if (member[i].bound == MEMBER_NOT_BELOW)
-            low = fmax(low, value_of(&member[i - 1], value));
-        if (member[i].bound == MEMBER_NOT_ABOVE && value_of(&member[i - 1], value) > 0)
-            high = fmin(high, value_of(&member[i - 1], value));
+            low = fmax(low, members_value_of(&member[i - 1], value));
+        if (member[i].bound == MEMBER_NOT_ABOVE &&
+            members_value_of(&member[i - 1], value) > 0)
+            high = fmin(high, members_value_of(&member[i - 1], value));
         if (number >= low && number <= high)
             continue;
         g_autofree char *least = member_text(&member[i], low),
@@ -147,7 +148,7 @@ static json_t *member_json(const Member *member, double value)
 void members_json(const Member *member, uint32_t n, const void *value, json_t *object)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const double number = value_of(&member[i], value);
+        const double number = members_value_of(&member[i], value);
         if (is_said(&member[i], number))
             json_object_set_new(object, member[i].key, member_json(&member[i], number));
     }

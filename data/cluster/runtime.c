@@ -76,7 +76,7 @@ FREE_DEFINE(runtime_free, Runtime, runtime,
             free_each(runtime->name, runtime->description, runtime->source));
 
 /* Closes the file. */
-static Runtime *take(Yaml *file, GError **error)
+static Runtime *runtime_take(Yaml *file, GError **error)
 {
     g_autoptr(Yaml) yaml = file;
     if (!yaml)
@@ -96,7 +96,7 @@ static Runtime *take(Yaml *file, GError **error)
 
 Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error)
 {
-    return take(yaml_parse(file, text, length, &SCHEMA, error), error);
+    return runtime_take(yaml_parse(file, text, length, &SCHEMA, error), error);
 }
 
 Runtime *runtime_load(const char *name, GError **error)
@@ -112,7 +112,7 @@ Runtime *runtime_load(const char *name, GError **error)
         return NULL;
     g_autofree char *relative = g_strdup_printf(RUNTIME_FILE, known[index]);
     g_autofree char *file = path_find(relative);
-    Runtime *runtime = take(yaml_read(file, &SCHEMA, error), error);
+    Runtime *runtime = runtime_take(yaml_read(file, &SCHEMA, error), error);
     if (!part || !runtime)
         return runtime;
     g_free(runtime->name);

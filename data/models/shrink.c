@@ -26,7 +26,7 @@ static const ModelSmall *row_of(const char *key)
     return NAME_ROW(MODEL_SMALL_TABLE, MODEL_SMALL_TABLE_SIZE, key, key);
 }
 
-static uint64_t value_of(char **pairs, const char *key)
+static uint64_t shrink_value_of(char **pairs, const char *key)
 {
     for (; *pairs; pairs++) {
         const char *equals = strchr(*pairs, '=');
@@ -59,9 +59,9 @@ static uint64_t round_up(uint64_t size, uint64_t multiple)
 /* Finds the sizes that several parameters follow. */
 static void find_common(Shrink *s, char **pairs)
 {
-    s->old_heads = value_of(pairs, "heads");
-    s->old_patch = value_of(pairs, "patch");
-    s->old_keys = value_of(pairs, "kv_heads");
+    s->old_heads = shrink_value_of(pairs, "heads");
+    s->old_patch = shrink_value_of(pairs, "patch");
+    s->old_keys = shrink_value_of(pairs, "kv_heads");
     const uint64_t several =
         MIN(size_of(row_of("heads"), s->n_devices, s->random), s->old_heads);
     /* Where queries share keys, two of each do. */
@@ -72,7 +72,7 @@ static void find_common(Shrink *s, char **pairs)
     s->head_size = vary(s->random, HEAD_SIZE);
     s->patches = vary(s->random, PATCHES);
     s->group = MIN(size_of(row_of("moe_group"), s->n_devices, NULL),
-                   MAX(1, value_of(pairs, "moe_group")));
+                   MAX(1, shrink_value_of(pairs, "moe_group")));
 }
 
 /* The value that a parameter gets. */

@@ -20,7 +20,7 @@ typedef struct {
 } Shape;
 
 /* `qkv`: the index of qkv among the op's inputs. */
-static Shape shape_of(const KernelCall *call, uint32_t qkv)
+static Shape attention_shape_of(const KernelCall *call, uint32_t qkv)
 {
     const ExecTensor *x = &call->in[qkv];
     g_assert(x->dim[2] == 3);
@@ -66,7 +66,7 @@ static void softmax_row(double *row, uint64_t n)
 /* In: qkv[b,Q,3,h,D]. Out: y[b,Q,h,D], P[b,h,Q,K]. */
 void kernel_attention(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape n = attention_shape_of(call, 0);
     const double *qkv = call->in[0].data;
     for (uint64_t b = 0; b < n.batch; b++)
         for (uint64_t h = 0; h < n.heads; h++)
@@ -114,7 +114,7 @@ static void attention_row_dx(const Shape *n, uint64_t b, uint64_t h, uint64_t q,
 /* In: dy[b,Q,h,D], qkv[b,Q,3,h,D], P[b,h,Q,K]. Out: dqkv[b,Q,3,h,D]. */
 void kernel_attention_dx(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape n = attention_shape_of(call, 1);
     const double *dy = call->in[0].data, *qkv = call->in[1].data, *p = call->in[2].data;
     for (uint64_t b = 0; b < n.batch; b++)
         for (uint64_t h = 0; h < n.heads; h++)

@@ -19,7 +19,7 @@ typedef struct {
 } Shape;
 
 /* `x`: the index among the inputs of x, or of a tensor of its shape */
-static Shape shape_of(const KernelCall *call, uint32_t x)
+static Shape batch_norm_shape_of(const KernelCall *call, uint32_t x)
 {
     const ExecTensor *tensor = &call->in[x];
     const Tensor *whole = graph_tensor(call->graph, call->op->in[x]);
@@ -53,7 +53,7 @@ static uint64_t channel_of(const Shape *n, uint64_t i)
 /* In: x. Out: m[T,o]. */
 void kernel_moments(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape n = batch_norm_shape_of(call, 0);
     double *sums = call->out[0].data;
     for (uint64_t i = 0; i < elements_of(&n); i++) {
         const double x = call->in[0].data[i];
@@ -65,7 +65,7 @@ void kernel_moments(const KernelCall *call)
 /* dx = dm0 + 2 x dm1. In: dm[T,o], x. */
 void kernel_moments_dx(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape n = batch_norm_shape_of(call, 1);
     const double *dm = call->in[0].data;
     for (uint64_t i = 0; i < elements_of(&n); i++)
         call->out[0].data[i] =
@@ -76,7 +76,7 @@ void kernel_moments_dx(const KernelCall *call)
 /* In: x, m, gamma[o], beta[o]. */
 void kernel_batch_norm(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape n = batch_norm_shape_of(call, 0);
     for (uint64_t i = 0; i < elements_of(&n); i++) {
         const uint64_t o = channel_of(&n, i);
         const Moments m = moments_of(&call->in[1], &n, o);
@@ -89,7 +89,7 @@ void kernel_batch_norm(const KernelCall *call)
 /* With the moments held fixed: dx = dy gamma / sqrt(variance + epsilon). In: dy, m, gamma. */
 void kernel_batch_norm_dx(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape n = batch_norm_shape_of(call, 0);
     for (uint64_t i = 0; i < elements_of(&n); i++) {
         const uint64_t o = channel_of(&n, i);
         call->out[0].data[i] = call->in[0].data[i] * call->in[2].data[o] *
@@ -101,7 +101,7 @@ void kernel_batch_norm_dx(const KernelCall *call)
  * dy gamma i - 2 mean d variance; dm0 = d mean / N, dm1 = d variance / N. In: dy, x, m, gamma. */
 void kernel_batch_norm_dm(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape n = batch_norm_shape_of(call, 1);
     double *dm = call->out[0].data;
     for (uint64_t i = 0; i < elements_of(&n); i++) {
         const uint64_t o = channel_of(&n, i);
@@ -117,7 +117,7 @@ void kernel_batch_norm_dm(const KernelCall *call)
 /* dgamma = sum dy xhat, dbeta = sum dy. In: dy, x, m. */
 void kernel_batch_norm_dw(const KernelCall *call)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape n = batch_norm_shape_of(call, 1);
     for (uint64_t i = 0; i < elements_of(&n); i++) {
         const uint64_t o = channel_of(&n, i);
         const Moments m = moments_of(&call->in[2], &n, o);

@@ -79,8 +79,8 @@ static void run_inner(const Nest *nest, const double *a, const double *b, double
 }
 
 /* b: the second factor, or a 1 that no loop moves. */
-static void run(const Nest *nest, uint32_t depth, const double *a, const double *b,
-                double *out)
+static void contract_run(const Nest *nest, uint32_t depth, const double *a,
+                         const double *b, double *out)
 {
     if (depth == nest->n_loops) {
         *out += *a * *b;
@@ -98,7 +98,7 @@ static void run(const Nest *nest, uint32_t depth, const double *a, const double 
         return;
     }
     for (uint64_t i = 0; i < nest->extent[depth]; i++)
-        run(nest, depth + 1, a + i * sa, b + i * sb, out + i * so);
+        contract_run(nest, depth + 1, a + i * sa, b + i * sb, out + i * so);
 }
 
 /* Moves the longest of the output's loops, which are the first n_out, to just before the last summed
@@ -153,8 +153,8 @@ static void contract(const KernelCall *call, const OpSpace *space, uint32_t n_fa
         }
     }
     nest_move_longest(&nest, n_out);
-    run(&nest, 0, call->in[factor[0]].data,
-        n_factors > 1 ? call->in[factor[1]].data : &ONE, out->data);
+    contract_run(&nest, 0, call->in[factor[0]].data,
+                 n_factors > 1 ? call->in[factor[1]].data : &ONE, out->data);
 }
 
 void kernel_contract(const KernelCall *call)

@@ -28,7 +28,7 @@ typedef struct {
 } Shape;
 
 /* `q`: the index of q among the op's inputs; kv is next. */
-static Shape shape_of(const KernelCall *call, uint32_t q)
+static Shape grouped_shape_of(const KernelCall *call, uint32_t q)
 {
     const ExecTensor *x = &call->in[q], *kv = &call->in[q + 1];
     const uint32_t *whole = graph_tensor(call->graph, call->op->in[q])->dim;
@@ -145,7 +145,7 @@ static double softmax_row(double *row, uint64_t n, double sink)
 
 static void attend(const KernelCall *call, bool fused)
 {
-    const Shape n = shape_of(call, 0);
+    const Shape n = grouped_shape_of(call, 0);
     const double *q = call->in[0].data, *kv = call->in[1].data;
     g_autofree double *scratch = g_new(double, n.keys + 1);
     for (uint64_t i = 0; i < n_queries(&n); i++) {
@@ -179,7 +179,7 @@ KERNEL(fused_attention, attend(call, true))
  * L, or A and B, which have gradients, too. Out: dq, dkv. */
 static void attend_dx(const KernelCall *call, bool fused)
 {
-    const Shape n = shape_of(call, 1);
+    const Shape n = grouped_shape_of(call, 1);
     const double *dy = call->in[0].data, *q = call->in[1].data, *kv = call->in[2].data;
     double *dq = call->out[0].data, *dkv = call->out[1].data;
     g_autofree double *scratch = g_new(double, n.keys + 1);

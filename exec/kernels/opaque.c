@@ -33,7 +33,7 @@ static double wrapped_mean(const double *from, uint64_t n_from, uint64_t i, uint
 }
 
 /* The inputs from `first` on are rows of samples; what lies before are weights. */
-static void run(const KernelCall *call, uint32_t first)
+static void opaque_run(const KernelCall *call, uint32_t first)
 {
     ExecTensor *y = &call->out[0], *kept = &call->out[1];
     const uint64_t n_y = y->dim[1], n_kept = kept->dim[1];
@@ -53,10 +53,10 @@ static void run(const KernelCall *call, uint32_t first)
 }
 
 /* In: x[b,.], ... Out: y[b,O], kept[b,S]. */
-KERNEL(opaque, run(call, 0))
+KERNEL(opaque, opaque_run(call, 0))
 
 /* In: weights[P], x[b,.], ... */
-KERNEL(opaque_weights, run(call, 1))
+KERNEL(opaque_weights, opaque_run(call, 1))
 
 /* The gradient of place s of what goes into tanh. */
 static double inner_gradient(const KernelCall *call, uint64_t b, uint64_t s)

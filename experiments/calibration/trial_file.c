@@ -207,7 +207,7 @@ static bool read_fidelity(const Csv *csv, Trial *trial, GError **error)
     return true;
 }
 
-static bool take(const Csv *csv, void *data, GError **error)
+static bool trial_take(const Csv *csv, void *data, GError **error)
 {
     Reading *reading = data;
     if (reading->list->len >= MOST_TRIALS)
@@ -251,7 +251,7 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
         return NULL;
     reading.list = g_array_new(false, false, sizeof(Trial));
     g_array_set_clear_func(reading.list, (GDestroyNotify)trial_clear);
-    const bool good = csv_each(csv, take, &reading, error);
+    const bool good = csv_each(csv, trial_take, &reading, error);
     sheets_free(reading.sheets);
     if (!good)
         g_clear_pointer(&reading.list, g_array_unref);

@@ -10,8 +10,8 @@ static const char *const MEMBER[] = {"model",       "cluster",  "planner",
                                      "set",         "plan",     NULL};
 
 /* A member's text, or `usual` where it is absent. NULL with an error if it is not text. */
-static const char *text_of(const json_t *root, const char *key, const char *usual,
-                           GError **error)
+static const char *request_text_of(const json_t *root, const char *key, const char *usual,
+                                   GError **error)
 {
     const json_t *value = json_object_get(root, key);
     if (value && !json_is_string(value)) {
@@ -74,11 +74,12 @@ static bool evaluate_model(const json_t *root, const char *fidelity,
 {
     PlannerOptions options;
     Granularity granularity;
-    const char *model = text_of(root, "model", NULL, error);
-    const char *name = model ? text_of(root, "cluster", NULL, error) : NULL;
-    const char *planner_name = name ? text_of(root, "planner", "hap", error) : NULL;
+    const char *model = request_text_of(root, "model", NULL, error);
+    const char *name = model ? request_text_of(root, "cluster", NULL, error) : NULL;
+    const char *planner_name =
+        name ? request_text_of(root, "planner", "hap", error) : NULL;
     const char *level =
-        planner_name ? text_of(root, "granularity", "machine", error) : NULL;
+        planner_name ? request_text_of(root, "granularity", "machine", error) : NULL;
     if (!level || !granularity_find(level, &granularity, error) ||
         !read_options(root, &options, error))
         return false;
@@ -106,7 +107,7 @@ static bool evaluate_plan(const json_t *root, const char *fidelity,
     PlannerOptions options;
     Graph *graph;
     g_autoptr(Cluster) cluster = NULL;
-    const char *file = text_of(root, "plan", NULL, error);
+    const char *file = request_text_of(root, "plan", NULL, error);
     if (!file || !read_options(root, &options, error))
         return false;
     if (json_object_get(root, "model") || json_object_get(root, "cluster") ||
@@ -128,7 +129,7 @@ static bool read_fidelity(const json_t *root, const char *usual, const char **fi
     *fidelity = usual;
     if (!json_object_get(root, "fidelity"))
         return true;
-    const char *name = text_of(root, "fidelity", NULL, error);
+    const char *name = request_text_of(root, "fidelity", NULL, error);
     *fidelity = name ? fidelity_find(name, error) : NULL;
     return *fidelity != NULL;
 }

@@ -148,7 +148,7 @@ static int column_of(sqlite3_stmt *row, const char *name, GError **error)
 }
 
 /* The text of a column; "" for NULL or a missing column. */
-static char *text_of(sqlite3_stmt *row, const char *name)
+static char *trials_text_of(sqlite3_stmt *row, const char *name)
 {
     const int column = column_of(row, name, NULL);
     const char *text = column < 0 ? NULL : (const char *)sqlite3_column_text(row, column);
@@ -211,7 +211,7 @@ static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
     cluster->n_types = 1;
     cluster->type = g_new0(DeviceType, 1);
     cluster->type[0] =
-        (DeviceType){.name = text_of(row, "device"),
+        (DeviceType){.name = trials_text_of(row, "device"),
                      .rate = number_of(row, "rate"),
                      .memory_bytes = (uint64_t)(number_of(row, "memory_gib") * GIB),
                      .source = g_strdup("the data set's query"),
@@ -240,9 +240,9 @@ static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
 static char *options_of_degrees(sqlite3_stmt *row)
 {
     const uint32_t chunks = MAX(count_of(row, "chunks"), 1);
-    g_autofree char *cuts = text_of(row, "cuts");
+    g_autofree char *cuts = trials_text_of(row, "cuts");
     GString *text = g_string_new(NULL);
-    g_autofree char *more = text_of(row, "options");
+    g_autofree char *more = trials_text_of(row, "options");
     g_string_printf(text, "pp=%u,dp=%u,tp=%u,micro_batch=%u", count_of(row, "pp"),
                     count_of(row, "dp"), count_of(row, "tmp"), count_of(row, "mbs"));
     if (count_of(row, "recompute"))
@@ -260,7 +260,7 @@ static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, bool plain,
                          Trial *trial, GError **error)
 {
     if (plain) {
-        g_autofree char *text = text_of(row, "cluster");
+        g_autofree char *text = trials_text_of(row, "cluster");
         trial->cluster = cluster_parse("cluster", text, strlen(text), error);
         return trial->cluster != NULL;
     }
@@ -268,7 +268,7 @@ static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, bool plain,
         trial->cluster = cluster_of_row(row, &trial->start);
         return true;
     }
-    g_autofree char *text = text_of(row, "cluster");
+    g_autofree char *text = trials_text_of(row, "cluster");
     return trial_set_cluster(trial, cluster_parse("cluster", text, strlen(text), error),
                              sheets);
 }
@@ -295,7 +295,7 @@ static void read_measured(sqlite3_stmt *row, Trial *trial)
 /* The row's fidelity, NULL if it names none. */
 static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
 {
-    g_autofree char *name = text_of(row, "fidelity");
+    g_autofree char *name = trials_text_of(row, "fidelity");
     if (!*name)
         return true;
     trial->fidelity = fidelity_find(name, error);
@@ -307,7 +307,7 @@ static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
 static void add_further(const TrialSet *set, sqlite3_stmt *row, Trial *trial)
 {
     g_autofree char *own = g_steal_pointer(&trial->options),
-                    *software = text_of(row, "software");
+                    *software = trials_text_of(row, "software");
     g_autofree char *all =
         g_strconcat(own, *software ? ",runtime=" : "", software, set->further, NULL);
     trial->options = g_strdup(*own ? all : all + (*all == ','));
@@ -317,7 +317,7 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
                       GError **error)
 {
     if (is_given(row, "reason")) {
-        g_autofree char *reason = text_of(row, "reason");
+        g_autofree char *reason = trials_text_of(row, "reason");
         trials_count_unable(set, reason);
         return true;
     }
@@ -326,14 +326,14 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
         trials_count_unable(set, "the row has costs of its own");
         return true;
     }
-    g_autofree char *split = text_of(row, "split");
-    Trial trial = {.contest = text_of(row, "contest"),
-                   .model = text_of(row, "model"),
-                   .planner = text_of(row, "planner")};
+    g_autofree char *split = trials_text_of(row, "split");
+    Trial trial = {.contest = trials_text_of(row, "contest"),
+                   .model = trials_text_of(row, "model"),
+                   .planner = trials_text_of(row, "planner")};
     trial.group =
-        is_given(row, "group") ? text_of(row, "group") : g_strdup(trial.contest);
+        is_given(row, "group") ? trials_text_of(row, "group") : g_strdup(trial.contest);
     if (*trial.planner) {
-        trial.options = text_of(row, "options");
+        trial.options = trials_text_of(row, "options");
     } else {
         g_free(trial.planner);
         trial.planner = g_strdup("manual");

@@ -86,7 +86,7 @@ json_t *stored_find(Store *store, const char *prefix, GError **error)
 
 /* --- asking again --- */
 
-static const char *text_of(const json_t *object, const char *key)
+static const char *stored_text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
@@ -136,19 +136,20 @@ static Configuration *exchange_of(const json_t *row, const json_t *exchange,
         json_number_value(json_object_get(exchange, "bytes")), QUANTITY_BYTES);
     g_autofree char *share =
         number_exact(json_number_value(json_object_get(exchange, "share")));
-    return configuration_of_exchange(text_of(exchange, "collective"), bytes, share,
-                                     text_of(row, "cluster"), cluster, granularity,
+    return configuration_of_exchange(stored_text_of(exchange, "collective"), bytes, share,
+                                     stored_text_of(row, "cluster"), cluster, granularity,
                                      error);
 }
 
 static Configuration *configuration_of(const json_t *row, const Cluster *cluster,
                                        char **set, GError **error)
 {
-    const char *model = text_of(row, "spec"), *fidelity = text_of(row, "fidelity");
+    const char *model = stored_text_of(row, "spec"),
+               *fidelity = stored_text_of(row, "fidelity");
     PlannerOptions options;
     Granularity granularity;
     const json_t *exchange = json_object_get(json_object_get(row, "subject"), "exchange");
-    if (!granularity_find(text_of(row, "granularity"), &granularity, error))
+    if (!granularity_find(stored_text_of(row, "granularity"), &granularity, error))
         return NULL;
     if (exchange)
         return exchange_of(row, exchange, cluster, granularity, error);
@@ -156,11 +157,11 @@ static Configuration *configuration_of(const json_t *row, const Cluster *cluster
         refuse(error, "the result is not a plan of a model, so it cannot be made again");
         return NULL;
     }
-    const Planner *planner = planner_find(text_of(row, "planner"), error);
+    const Planner *planner = planner_find(stored_text_of(row, "planner"), error);
     if (!planner || !options_of(row, set, &options, error))
         return NULL;
     const ConfigurationAsk ask = {.model = model,
-                                  .cluster_name = text_of(row, "cluster"),
+                                  .cluster_name = stored_text_of(row, "cluster"),
                                   .cluster = cluster,
                                   .granularity = granularity,
                                   .planner = planner,
@@ -226,6 +227,6 @@ json_t *stored_rerun(const json_t *row, char **set, GError **error)
         return NULL;
     json_t *differences = compare_all(row, &result.row);
     return json_pack("{s:b, s:b, s:s, s:o}", "same", json_array_size(differences) == 0,
-                     "same_question", strcmp(c->hash, text_of(row, "hash")) == 0, "hash",
-                     c->hash, "differences", differences);
+                     "same_question", strcmp(c->hash, stored_text_of(row, "hash")) == 0,
+                     "hash", c->hash, "differences", differences);
 }

@@ -30,7 +30,7 @@ static double pace(const Run *run)
 }
 
 /* From now on a restart begins from the checkpoint that has been written meanwhile, if any. */
-static void settle(Run *run)
+static void campaign_settle(Run *run)
 {
     if (run->usable_s <= run->now_s) {
         run->kept_s = run->pending_s;
@@ -42,10 +42,10 @@ static void saved(Run *run, double at_s)
 {
     run->run.checkpoints++;
     run->since_s = 0;
-    settle(run);
+    campaign_settle(run);
     run->pending_s = run->work_s;
     run->usable_s = at_s + run->of->write_s;
-    settle(run);
+    campaign_settle(run);
 }
 
 /* Skips whole cycles of work and saving at once; the last cycle goes step by step, so that the
@@ -96,7 +96,7 @@ static void advance(Run *run, double until_s)
         }
     }
     run->now_s = until_s;
-    settle(run);
+    campaign_settle(run);
 }
 
 /* --- failures --- */

@@ -219,7 +219,7 @@ static void stop_waiting(SimShare *share, uint32_t link, double level)
     keyed_heap_remove(&share->levels, share->level_place, link);
 }
 
-static void settle(SimShare *share, uint32_t link, double level, double now_s)
+static void level_settle(SimShare *share, uint32_t link, double level, double now_s)
 {
     KILTER_ASSERT(link < share->n_links && level >= 0);
     stop_waiting(share, link, level);
@@ -268,7 +268,7 @@ static void settle_all(SimShare *share, double now_s)
             level = reached;
         if (raise_row(share, link, level))
             continue;
-        settle(share, link, level, now_s);
+        level_settle(share, link, level, now_s);
         reached = level;
         if (left-- == 0)
             start_from_nothing(share);

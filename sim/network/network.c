@@ -118,7 +118,7 @@ static void handle_settle(SimEngine *engine, void *context, uint64_t argument)
     schedule_tick(network);
 }
 
-static void settle(SimNetwork *network)
+static void network_settle(SimNetwork *network)
 {
     if (network->settling)
         return;
@@ -181,7 +181,7 @@ static void handle_tick(SimEngine *engine, void *context, uint64_t argument)
     deactivate(network, due, network->due->len);
     finish(network, due, network->due->len);
     if (network->due->len)
-        settle(network);
+        network_settle(network);
     else
         schedule_tick(network);
     call_finished(network);
@@ -211,7 +211,7 @@ static void activate(SimNetwork *network, SimFlowId id)
         if (network->share.link[flow->use[k].link].n == 0)
             network->busy_since_s[flow->use[k].link] = now_s;
     share_add(&network->share, id, now_s);
-    settle(network);
+    network_settle(network);
 }
 
 static bool is_empty(uint32_t n_uses, double bytes)
@@ -298,7 +298,7 @@ void sim_network_set_bandwidth(SimNetwork *network, uint32_t link, double bandwi
     call_guard(network);
     network->changed = true;
     share_set_bandwidth(&network->share, link, bandwidth);
-    settle(network);
+    network_settle(network);
 }
 
 bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
@@ -322,7 +322,7 @@ bool sim_network_cancel(SimNetwork *network, SimFlowId flow, double *bytes,
     deactivate(network, &flow, 1);
     share_release(&network->share, flow);
     g_array_append_val(network->free_flows, flow);
-    settle(network);
+    network_settle(network);
     return true;
 }
 

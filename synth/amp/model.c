@@ -51,8 +51,8 @@ typedef struct {
 } Reading;
 
 /* Adds `whole` + `cut` / degree to the layer's row of every degree. */
-static void add(const AmpModel *model, double *row, uint32_t layer, double whole,
-                double cut)
+static void model_add(const AmpModel *model, double *row, uint32_t layer, double whole,
+                      double cut)
 {
     KILTER_ASSERT(layer < model->n_layers);
     for (uint32_t g = 0; g < model->n_degrees; g++)
@@ -63,7 +63,7 @@ static void add_form(const AmpModel *model, double *row, uint32_t layer, Form fo
                      double amount)
 {
     const bool cut = form_is_gather(form);
-    add(model, row, layer, cut ? 0 : amount, cut ? amount : 0);
+    model_add(model, row, layer, cut ? 0 : amount, cut ? amount : 0);
 }
 
 /* Counts a parameter at rest and its gradient, or an optimizer state. */
@@ -196,8 +196,8 @@ static void read_outputs(Reading *r)
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         if (is_made_forward(graph, t))
             for (uint32_t l = r->layer[t]; l < last[t]; l++)
-                add(r->model, r->model->output, l,
-                    (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
+                model_add(r->model, r->model->output, l,
+                          (double)tensor_bytes(graph_tensor(graph, t)) / r->batch, 0);
 }
 
 /* Counts what the runtime holds beside the plan: all the time, or for each sample. */

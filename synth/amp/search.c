@@ -74,7 +74,7 @@ static bool explain_none(const AmpSearch *search, GError **error)
 
 /* --- methods --- */
 
-static void take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
+static void amp_take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
 {
     AmpCandidate candidate = {.strategy = *strategy, .cost = cost};
     g_array_append_val(candidates, candidate);
@@ -103,7 +103,7 @@ static void add_best(const AmpSearch *search, const AmpDegrees *c,
             amp_strategy_clear(&strategy);
     }
     if (best.first)
-        take(candidates, &best, best_cost);
+        amp_take(candidates, &best, best_cost);
 }
 
 static void search_all(const AmpSearch *search, GArray *candidates)
@@ -155,7 +155,7 @@ static void search_megatron(const AmpSearch *search, bool by_parameters,
         const AmpCost cost = cost_of(search, &strategy);
         if (cost.fits) {
             least[c->mbs] = c->tmp * c->pp;
-            take(fitting, &strategy, cost);
+            amp_take(fitting, &strategy, cost);
         } else
             amp_strategy_clear(&strategy);
     }
@@ -209,7 +209,7 @@ static void search_random(const AmpSearch *search, GArray *candidates)
             strategy = draw_anywhere(rng, search, order);
         const AmpCost cost = cost_of(search, &strategy);
         if (cost.fits)
-            take(candidates, &strategy, cost);
+            amp_take(candidates, &strategy, cost);
         else
             amp_strategy_clear(&strategy);
     }

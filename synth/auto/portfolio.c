@@ -99,7 +99,7 @@ static bool prepare(PortfolioRun *run, const char *model, const Cluster *cluster
     return true;
 }
 
-static void search(PortfolioRun *run)
+static void portfolio_search(PortfolioRun *run)
 {
     portfolio_run(run);
     portfolio_improve(run);
@@ -169,7 +169,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
     const bool prepared = prepare(&run, model, cluster, error);
     run.hasty = prepared && try_is_hasty(&run);
     if (prepared)
-        search(&run);
+        portfolio_search(&run);
     graph_free(run.graph);
     if (!prepared)
         return NULL;

@@ -452,7 +452,7 @@ static bool consider_only_baselines(Alternation *a, const double *proportional,
 }
 
 /* Searches for the best plan of all programs. */
-static bool search(Alternation *a, GError **error)
+static bool hap_search(Alternation *a, GError **error)
 {
     const Question *question = a->question;
     const ClusterView *view = question->view;
@@ -492,7 +492,7 @@ static bool search(Alternation *a, GError **error)
 bool hap_make(const Question *question, Answer *answer, GError **error)
 {
     Alternation a = alternation_new(question, answer);
-    bool done = consider_single(&a, error) && (a.best || search(&a, error));
+    bool done = consider_single(&a, error) && (a.best || hap_search(&a, error));
     if (done && !a.best)
         done = kilter_fail(error, KILTER_ERROR_FAILED,
                            "no program was found within the budget of %g s",

@@ -78,7 +78,7 @@ static bool make_fit(const Make *m, GError **error)
 }
 
 /* Replaces the plan by another one; times of search and balancing add up. */
-static bool take(const Make *m, Plan *from, GError **error)
+static bool hidup_take(const Make *m, Plan *from, GError **error)
 {
     m->plan->optimal = from->optimal;
     plan_set(m->plan, m->question->graph, m->question->view,
@@ -103,7 +103,7 @@ static bool alternate(const Make *m, double *ratio, GError **error)
         m->plan->balance_time_s += plan->balance_time_s;
         better = !m->plan->program || plan_is_better(plan, m->plan);
         memcpy(ratio, plan->ratio, m->question->view->n_devices * sizeof *ratio);
-        if (better && !take(m, plan, error))
+        if (better && !hidup_take(m, plan, error))
             return false;
     }
     return true;

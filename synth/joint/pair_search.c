@@ -53,8 +53,8 @@ static double choose_schedule(const JointMenu *menu, const Found *found, uint32_
 
 /* Adds the best pair for a number of microbatches and a degree of tensor parallelism, if it may be
  * faster than upper_s. */
-static void search(JointSearch *j, uint32_t problem, uint32_t tp, const uint32_t *step,
-                   double *upper_s, GArray *pairs)
+static void pair_search(JointSearch *j, uint32_t problem, uint32_t tp,
+                        const uint32_t *step, double *upper_s, GArray *pairs)
 {
     JointMenu *menu = j->menus->pdata[problem];
     const JointOptions options = {.way = {.schedule = SCHEDULE_1F1B, .chunks = 1},
@@ -106,7 +106,7 @@ static void search_all(JointSearch *j, GArray *pairs)
         const uint64_t degrees = degrees_of(p);
         for (uint32_t tp = 1; tp < 64; tp++)
             if (degrees >> tp & 1u)
-                search(j, at, tp, step, &upper_s, pairs);
+                pair_search(j, at, tp, step, &upper_s, pairs);
     }
     g_array_sort(pairs, by_walk);
 }

@@ -407,7 +407,7 @@ static bool is_over(const Search *s)
            (s->o->deadline_us > 0 && g_get_monotonic_time() >= s->o->deadline_us);
 }
 
-static void run(Search *s)
+static void solve_run(Search *s)
 {
     const JointProblem *p = s->p;
     const Label none = {{.first = (uint16_t)p->n_layers}, NONE, NONE};
@@ -542,7 +542,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     g_autofree uint32_t *head = g_new(uint32_t, n);
     memset(head, 0xff, n * sizeof *head);
     s.head = head;
-    run(&s);
+    solve_run(&s);
     result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
     g_array_set_clear_func(result->best, clear_pipeline);
     collect(&s, result);

@@ -338,7 +338,7 @@ static bool any_fits(const Make *m)
     return false;
 }
 
-static bool search(Make *m, GError **error)
+static bool tag_search(Make *m, GError **error)
 {
     const char *recompute;
     for (uint32_t i = 0;
@@ -400,7 +400,7 @@ bool tag_make_within(const Question *question, Answer *answer, const TagLimits *
         synth_tag_add_ones(m.space);
     if (limits->narrow)
         limits->narrow(m.space);
-    if (!search(&m, error))
+    if (!tag_search(&m, error))
         return false;
     const Candidate *best = choose(&m);
     plan->bucket_bytes = best->bucket_bytes;

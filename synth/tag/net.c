@@ -132,7 +132,7 @@ static Nodes run_layer(Walk *p, const NetView *v, Nodes h)
 }
 
 /* Computes the scores, [n_actions]. */
-static TapeValue run(Walk *p, const NetView *v)
+static TapeValue net_run(Walk *p, const NetView *v)
 {
     Tape *t = p->tape;
     Nodes h;
@@ -176,7 +176,7 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior)
 {
     g_autoptr(Tape) tape = tape_new();
     Walk pass = {tape, net->weight, NULL, 0};
-    softmax(tape_value(tape, run(&pass, view)), view->n_actions, prior);
+    softmax(tape_value(tape, net_run(&pass, view)), view->n_actions, prior);
 }
 
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
@@ -185,7 +185,7 @@ double tag_net_learn(const TagNet *net, const NetView *view, const double *targe
     g_autoptr(Tape) tape = tape_new();
     g_autofree double *prior = g_new(double, view->n_actions);
     Walk pass = {tape, net->weight, gradient, 0};
-    const TapeValue score = run(&pass, view);
+    const TapeValue score = net_run(&pass, view);
     double loss = 0;
     softmax(tape_value(tape, score), view->n_actions, prior);
     for (uint32_t a = 0; a < view->n_actions; a++) {

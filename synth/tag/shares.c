@@ -4,7 +4,7 @@
 #include "synth/answer/ratios.h"
 
 /* Adds a vector, which is taken over, unless it is there. */
-static void add(GPtrArray *shares, double *ratio, uint32_t n)
+static void shares_add(GPtrArray *shares, double *ratio, uint32_t n)
 {
     for (uint32_t i = 0; i < shares->len; i++)
         if (ratios_same(shares->pdata[i], ratio, n)) {
@@ -45,7 +45,7 @@ static bool add_solved(const Question *question, GPtrArray *shares, GError **err
         double *ratio = solve(question, linear, memory, RATIOS_ROOM[i], error);
         if (!ratio)
             return false;
-        add(shares, ratio, view->n_devices);
+        shares_add(shares, ratio, view->n_devices);
     }
     return true;
 }
@@ -57,9 +57,9 @@ GPtrArray *tag_shares(const Question *question, bool by_speed, GError **error)
     const uint32_t n = view->n_devices;
     g_autoptr(GPtrArray) shares = g_ptr_array_new_with_free_func(g_free);
     double *fixed = ratios_pinned(view, question->options);
-    add(shares, fixed ? fixed : ratios_even(view), n);
+    shares_add(shares, fixed ? fixed : ratios_even(view), n);
     if (choice == RATIOS_BEST || (choice == RATIOS_OWN && by_speed))
-        add(shares, ratios_proportional(view), n);
+        shares_add(shares, ratios_proportional(view), n);
     if (choice == RATIOS_BEST && !add_solved(question, shares, error))
         return NULL;
     g_assert(shares->len > 0);

@@ -55,7 +55,7 @@ const double *tape_value(const Tape *tape, TapeValue value)
     return at(tape, value)->value;
 }
 
-static TapeValue add(Tape *tape, Entry entry)
+static TapeValue tape_add(Tape *tape, Entry entry)
 {
     if (!entry.given)
         entry.value = g_new0(double, (gsize)entry.rows *entry.columns + 1);
@@ -73,12 +73,12 @@ TapeValue tape_input(Tape *tape, uint32_t rows, uint32_t columns, const double *
 TapeValue tape_weights(Tape *tape, uint32_t rows, uint32_t columns, const double *value,
                        double *gradient)
 {
-    return add(tape, (Entry){.kind = GIVEN,
-                             .rows = rows,
-                             .columns = columns,
-                             .value = (double *)value, /* it is only read */
-                             .gradient = gradient,
-                             .given = true});
+    return tape_add(tape, (Entry){.kind = GIVEN,
+                                  .rows = rows,
+                                  .columns = columns,
+                                  .value = (double *)value, /* it is only read */
+                                  .gradient = gradient,
+                                  .given = true});
 }
 
 TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b)
@@ -86,7 +86,7 @@ TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b)
     const uint32_t rows = at(tape, a)->rows, inner = at(tape, a)->columns,
                    columns = at(tape, b)->columns;
     g_assert(at(tape, b)->rows == inner);
-    const TapeValue out = add(
+    const TapeValue out = tape_add(
         tape, (Entry){.kind = PRODUCT, .rows = rows, .columns = columns, .a = a, .b = b});
     const double *x = at(tape, a)->value, *y = at(tape, b)->value;
     double *z = at(tape, out)->value;
@@ -102,8 +102,8 @@ TapeValue tape_sum(Tape *tape, TapeValue a, TapeValue b)
     const uint32_t rows = at(tape, a)->rows, columns = at(tape, a)->columns;
     const uint32_t b_rows = at(tape, b)->rows;
     g_assert(at(tape, b)->columns == columns && (b_rows == rows || b_rows == 1));
-    const TapeValue out =
-        add(tape, (Entry){.kind = SUM, .rows = rows, .columns = columns, .a = a, .b = b});
+    const TapeValue out = tape_add(
+        tape, (Entry){.kind = SUM, .rows = rows, .columns = columns, .a = a, .b = b});
     const double *x = at(tape, a)->value, *y = at(tape, b)->value;
     for (uint32_t i = 0; i < rows * columns; i++)
         at(tape, out)->value[i] = x[i] + y[b_rows == 1 ? i % columns : i];
@@ -113,10 +113,10 @@ TapeValue tape_sum(Tape *tape, TapeValue a, TapeValue b)
 static TapeValue map(Tape *tape, Kind kind, TapeValue a)
 {
     const uint32_t n = at(tape, a)->rows * at(tape, a)->columns;
-    const TapeValue out = add(tape, (Entry){.kind = kind,
-                                            .rows = at(tape, a)->rows,
-                                            .columns = at(tape, a)->columns,
-                                            .a = a});
+    const TapeValue out = tape_add(tape, (Entry){.kind = kind,
+                                                 .rows = at(tape, a)->rows,
+                                                 .columns = at(tape, a)->columns,
+                                                 .a = a});
     const double *x = at(tape, a)->value;
     for (uint32_t i = 0; i < n; i++)
         at(tape, out)->value[i] = kind == TANH ? tanh(x[i])
@@ -138,7 +138,7 @@ TapeValue tape_leaky(Tape *tape, TapeValue a)
 TapeValue tape_rows(Tape *tape, TapeValue a, uint32_t n, const uint32_t *row)
 {
     const uint32_t columns = at(tape, a)->columns;
-    const TapeValue out = add(
+    const TapeValue out = tape_add(
         tape, (Entry){.kind = ROWS, .rows = n, .columns = columns, .a = a, .index = row});
     for (uint32_t i = 0; i < n; i++) {
         g_assert(row[i] < at(tape, a)->rows);
@@ -153,13 +153,13 @@ TapeValue tape_attend(Tape *tape, TapeValue score, TapeValue value, uint32_t n_r
 {
     const uint32_t n = at(tape, value)->rows, columns = at(tape, value)->columns;
     g_assert(at(tape, score)->rows == n && at(tape, score)->columns == 1);
-    const TapeValue out = add(tape, (Entry){.kind = ATTEND,
-                                            .rows = n_rows,
-                                            .columns = columns,
-                                            .a = score,
-                                            .b = value,
-                                            .index = to,
-                                            .part = g_new(double, n + 1)});
+    const TapeValue out = tape_add(tape, (Entry){.kind = ATTEND,
+                                                 .rows = n_rows,
+                                                 .columns = columns,
+                                                 .a = score,
+                                                 .b = value,
+                                                 .index = to,
+                                                 .part = g_new(double, n + 1)});
     g_autofree double *most = g_new(double, n_rows + 1);
     g_autofree double *sum = g_new0(double, n_rows + 1);
     const double *s = at(tape, score)->value, *v = at(tape, value)->value;

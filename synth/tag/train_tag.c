@@ -86,8 +86,8 @@ static bool case_open(Case *c, const Graph *graph, uint32_t seed, GError **error
     return groups > 0;
 }
 
-static TagResult run(const Case *c, TagMethod method, uint32_t evaluations,
-                     const TagNet *net, GPtrArray *lessons)
+static TagResult train_run(const Case *c, TagMethod method, uint32_t evaluations,
+                           const TagNet *net, GPtrArray *lessons)
 {
     /* Searches that do not teach are counted only until data parallelism is beaten. */
     const TagSearch search = {.method = method,
@@ -128,7 +128,7 @@ static bool hold_lecture(void *context, uint32_t i, GError **error)
     if (c.tag.space->n_actions < 2)
         return true;
     g_auto(TagResult) result =
-        run(&c, l->teacher, ahead ? AHEAD_TRIES : ITERATIONS, NULL, l->found[i]);
+        train_run(&c, l->teacher, ahead ? AHEAD_TRIES : ITERATIONS, NULL, l->found[i]);
     return true;
 }
 
@@ -258,7 +258,7 @@ static bool test_one(void *context, uint32_t k, GError **error)
         return false;
     for (uint32_t way = 0; c.tag.space->n_actions > 1 && way < WAYS; way++) {
         g_auto(TagResult) result =
-            run(&c, way == BEST ? TAG_BEST : TAG_MCTS, MOST, net[way], NULL);
+            train_run(&c, way == BEST ? TAG_BEST : TAG_MCTS, MOST, net[way], NULL);
         test->never[k][way] = result.to_beat_dp == 0;
         test->took[k][way] = result.to_beat_dp ? result.to_beat_dp : MOST;
     }

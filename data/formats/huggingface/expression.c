@@ -57,8 +57,8 @@ static bool is_true(const Value *value)
     return is_number(value) ? value->number != 0 : value->kind != VALUE_NONE;
 }
 
-static Value fail(Reading *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static Value fail(Reading *r, const char *format, ...)
+static Value expression_fail(Reading *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static Value expression_fail(Reading *r, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -87,7 +87,7 @@ static size_t word_length(Reading *r)
 }
 
 /* Takes `token`, a word or a sign, if it is next. */
-static bool take(Reading *r, const char *token)
+static bool expression_take(Reading *r, const char *token)
 {
     const size_t n = strlen(token), word = word_length(r);
     if (strncmp(r->at, token, n) != 0 || (is_word_char(*token) && word != n))
@@ -98,8 +98,8 @@ static bool take(Reading *r, const char *token)
 
 static void expect(Reading *r, const char *token)
 {
-    if (!r->wrong && !take(r, token))
-        fail(r, "expected '%s' at '%.20s'", token, r->at);
+    if (!r->wrong && !expression_take(r, token))
+        expression_fail(r, "expected '%s' at '%.20s'", token, r->at);
 }
 
 static bool equal(const Value *a, const Value *b)
@@ -139,7 +139,7 @@ static Value read_fact(Reading *r)
     if (strcmp(name, "layer") == 0)
         return value_number(r->scope->layer);
     if (!r->scope->fact(r->scope->data, name, &value, &r->scope->key) && !r->skip)
-        return fail(r, "no fact '%s' is read before", name);
+        return expression_fail(r, "no fact '%s' is read before", name);
     return value;
 }
 
@@ -147,7 +147,7 @@ static Value read_text(Reading *r)
 {
     const char *end = strchr(r->at, '\'');
     if (!end)
-        return fail(r, "expected ' after '%.20s'", r->at);
+        return expression_fail(r, "expected ' after '%.20s'", r->at);
     const Value value = value_text(r->at, (size_t)(end - r->at));
     r->at = end + 1;
     return value;
@@ -167,7 +167,7 @@ static Value call(Reading *r, const char *name)
         return value_flag(json_object_get(r->scope->root, key) != NULL);
     }
     a = read_any(r);
-    const bool two = take(r, ",");
+    const bool two = expression_take(r, ",");
     if (two)
         b = read_any(r);
     expect(r, ")");
@@ -187,25 +187,25 @@ static Value call(Reading *r, const char *name)
         return value_number(floor(a.number + 1e-9));
     if (strcmp(name, "ceil") == 0 && !two)
         return value_number(ceil(a.number - 1e-9));
-    return fail(r, "unknown function %s", name);
+    return expression_fail(r, "unknown function %s", name);
 }
 
 /* --- operators, the tightest first --- */
 
 static Value read_primary(Reading *r)
 {
-    if (take(r, "(")) {
+    if (expression_take(r, "(")) {
         const Value value = read_any(r);
         expect(r, ")");
         return value;
     }
-    if (take(r, "'"))
+    if (expression_take(r, "'"))
         return read_text(r);
-    if (take(r, "$"))
+    if (expression_take(r, "$"))
         return read_fact(r);
-    if (take(r, "-")) {
+    if (expression_take(r, "-")) {
         if (++r->depth > MOST_DEPTH)
-            return fail(r, "too deep");
+            return expression_fail(r, "too deep");
         const Value value = read_primary(r);
         r->depth--;
         return is_number(&value) ? value_number(-value.number)
@@ -213,7 +213,7 @@ static Value read_primary(Reading *r)
     }
     const size_t n = word_length(r);
     if (n == 0)
-        return fail(r, "expected a value at '%.20s'", r->at);
+        return expression_fail(r, "expected a value at '%.20s'", r->at);
     if (g_ascii_isdigit(*r->at)) {
         char *end;
         const double number = g_ascii_strtod(r->at, &end);
@@ -224,7 +224,7 @@ static Value read_primary(Reading *r)
         return read_any(r);
     const char *word = r->at;
     r->at += n;
-    if (take(r, "(")) {
+    if (expression_take(r, "(")) {
         g_autofree char *name = g_strndup(word, n);
         return call(r, name);
     }
@@ -245,7 +245,7 @@ static Value element(Reading *r, const Value *of, const Value *index)
                    ? value_text(of->text + (size_t)index->number, 1)
                    : (Value){.kind = VALUE_NONE};
     if (of->kind != VALUE_JSON || !json_is_array(of->json))
-        return fail(r, "expected a list");
+        return expression_fail(r, "expected a list");
     return value_json(json_array_get(of->json, (size_t)index->number));
 }
 
@@ -253,7 +253,7 @@ static Value read_postfix(Reading *r)
 {
     Value value = read_primary(r);
     while (!r->wrong) {
-        if (take(r, "[")) {
+        if (expression_take(r, "[")) {
             const char *key = r->scope->key;
             const Value index = read_any(r);
             r->scope->key = key;
@@ -266,7 +266,7 @@ static Value read_postfix(Reading *r)
             r->at += n;
             if (value.kind != VALUE_NONE &&
                 (value.kind != VALUE_JSON || !json_is_object(value.json)))
-                return fail(r, "expected an object");
+                return expression_fail(r, "expected an object");
             value = value_json(value.kind ? json_object_get(value.json, name) : NULL);
         } else
             break;
@@ -278,10 +278,10 @@ static Value read_product(Reading *r)
 {
     Value a = read_postfix(r);
     while (!r->wrong) {
-        const char sign = take(r, "*")   ? '*'
-                          : take(r, "/") ? '/'
-                          : take(r, "%") ? '%'
-                                         : 0;
+        const char sign = expression_take(r, "*")   ? '*'
+                          : expression_take(r, "/") ? '/'
+                          : expression_take(r, "%") ? '%'
+                                                    : 0;
         if (!sign)
             break;
         const Value b = read_postfix(r);
@@ -299,8 +299,8 @@ static Value read_sum(Reading *r)
 {
     Value a = read_product(r);
     while (!r->wrong) {
-        const bool plus = take(r, "+");
-        if (!plus && !take(r, "-"))
+        const bool plus = expression_take(r, "+");
+        if (!plus && !expression_take(r, "-"))
             break;
         const Value b = read_product(r);
         a = is_number(&a) && is_number(&b)
@@ -313,7 +313,7 @@ static Value read_sum(Reading *r)
 static Value read_alternative(Reading *r)
 {
     Value a = read_sum(r);
-    while (!r->wrong && take(r, "|")) {
+    while (!r->wrong && expression_take(r, "|")) {
         const bool skip = r->skip;
         const Value *found = r->found;
         r->skip |= a.kind != VALUE_NONE;
@@ -333,7 +333,7 @@ static Value among(Reading *r, const Value *a, const Value *text)
     g_autofree char *one = g_strdup_printf("%.17g", a->number);
     g_auto(GStrv) item = g_strsplit(copy, ",", -1);
     return copy[strspn(copy, "0123456789,")]
-               ? fail(r, "expected a list")
+               ? expression_fail(r, "expected a list")
                : value_flag(g_strv_contains((const char *const *)item, one));
 }
 
@@ -342,7 +342,7 @@ static Value read_comparison(Reading *r)
     static const char *const sign[] = {"==", "!=", "<=", ">=", "<", ">", "in"};
     const Value a = read_alternative(r);
     uint32_t s = 0;
-    while (s < G_N_ELEMENTS(sign) && !r->wrong && !take(r, sign[s]))
+    while (s < G_N_ELEMENTS(sign) && !r->wrong && !expression_take(r, sign[s]))
         s++;
     if (r->wrong || s == G_N_ELEMENTS(sign))
         return a;
@@ -353,12 +353,12 @@ static Value read_comparison(Reading *r)
         if (b.kind == VALUE_TEXT)
             return among(r, &a, &b);
         if (b.kind != VALUE_NONE && (b.kind != VALUE_JSON || !json_is_array(b.json)))
-            return fail(r, "expected a list");
+            return expression_fail(r, "expected a list");
         for (size_t i = 0; b.kind && i < json_array_size(b.json); i++) {
             const Value item = value_json(json_array_get(b.json, i));
             if (item.kind != a.kind)
-                return fail(r, "expected a list of %s",
-                            a.kind == VALUE_TEXT ? "texts" : "integers");
+                return expression_fail(r, "expected a list of %s",
+                                       a.kind == VALUE_TEXT ? "texts" : "integers");
             if (equal(&a, &item))
                 return value_flag(true);
         }
@@ -374,10 +374,10 @@ static Value read_comparison(Reading *r)
 
 static Value read_not(Reading *r)
 {
-    if (!take(r, "not"))
+    if (!expression_take(r, "not"))
         return read_comparison(r);
     if (++r->depth > MOST_DEPTH)
-        return fail(r, "too deep");
+        return expression_fail(r, "too deep");
     const Value a = read_not(r);
     r->depth--;
     return value_flag(!is_true(&a));
@@ -386,7 +386,7 @@ static Value read_not(Reading *r)
 static Value read_and(Reading *r)
 {
     Value a = read_not(r);
-    while (!r->wrong && take(r, "and")) {
+    while (!r->wrong && expression_take(r, "and")) {
         const bool skip = r->skip;
         r->skip |= !is_true(&a);
         const Value b = read_not(r);
@@ -399,7 +399,7 @@ static Value read_and(Reading *r)
 static Value read_or(Reading *r)
 {
     Value a = read_and(r);
-    while (!r->wrong && take(r, "or")) {
+    while (!r->wrong && expression_take(r, "or")) {
         const bool skip = r->skip;
         r->skip |= is_true(&a);
         const Value b = read_and(r);
@@ -421,9 +421,9 @@ static Value read_branch(Reading *r, bool taken)
 static Value read_any(Reading *r)
 {
     if (++r->depth > MOST_DEPTH)
-        return fail(r, "too deep");
+        return expression_fail(r, "too deep");
     Value value;
-    if (take(r, "if")) {
+    if (expression_take(r, "if")) {
         const Value condition = read_any(r);
         expect(r, "then");
         const Value yes = read_branch(r, is_true(&condition));
@@ -443,7 +443,7 @@ bool expression_value(Scope *scope, const char *text, Value *value, char **wrong
     *value = read_any(&r);
     word_length(&r);
     if (!r.wrong && *r.at)
-        fail(&r, "expected an operator at '%.20s'", r.at);
+        expression_fail(&r, "expected an operator at '%.20s'", r.at);
     *wrong = r.wrong;
     return !r.wrong;
 }

@@ -23,7 +23,7 @@ typedef struct {
     char *product[MOST_GPUS];
 } Rocm;
 
-static bool fail(const Rocm *rocm, GError **error, const char *expected)
+static bool rocm_fail(const Rocm *rocm, GError **error, const char *expected)
 {
     return refuse(error, "%s:%u: rocm-smi: expected %s", rocm->machine->file, rocm->line,
                   expected);
@@ -47,7 +47,7 @@ static bool read_header(Rocm *rocm, char **word, GError **error)
             continue;
         const uint32_t gpu = gpu_number(*word);
         if (gpu >= MOST_GPUS)
-            return fail(rocm, error, "columns GPU0 to GPU255");
+            return rocm_fail(rocm, error, "columns GPU0 to GPU255");
         rocm->number[rocm->n++] = gpu;
         rocm->n_gpus = MAX(rocm->n_gpus, gpu + 1);
         if (rocm->n == MOST_GPUS)
@@ -60,7 +60,7 @@ static bool read_row(Rocm *rocm, uint32_t gpu, char **word, GError **error)
 {
     uint32_t column = 0;
     if (gpu >= rocm->n_gpus)
-        return fail(rocm, error, "rows of the GPUs in the header");
+        return rocm_fail(rocm, error, "rows of the GPUs in the header");
     for (; *word && column < rocm->n; word++) {
         if (!**word)
             continue;
@@ -71,7 +71,8 @@ static bool read_row(Rocm *rocm, uint32_t gpu, char **word, GError **error)
             rocm->hops[gpu][other] =
                 (uint32_t)MIN(g_ascii_strtoull(*word, NULL, 10), 100);
     }
-    return column == rocm->n || fail(rocm, error, "as many columns as in the header");
+    return column == rocm->n ||
+           rocm_fail(rocm, error, "as many columns as in the header");
 }
 
 /* "GPU[0] : Card series: AMD Instinct MI250X" and the like. */
@@ -176,8 +177,8 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
         good = read_line(rocm, *line, error);
     }
     if (good && rocm->n_gpus == 0)
-        good =
-            fail(rocm, error, "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo)");
+        good = rocm_fail(rocm, error,
+                         "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo)");
     good = good && add_gpus(rocm, error);
     free_items(rocm->product, MOST_GPUS);
     free_each(rocm->type, rocm->hops, rocm);

@@ -117,7 +117,7 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
 /* --- scontrol show node --- */
 
 /* The value of a key of a node's record, up to a blank; "" if it is missing. Caller frees. */
-static char *value_of(const char *record, const char *end, const char *key)
+static char *slurm_value_of(const char *record, const char *end, const char *key)
 {
     const size_t length = strlen(key);
     for (const char *at = record; at < end; at++) {
@@ -150,11 +150,11 @@ static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
         const char *next = next_record(at + 1), *end = next ? next : at + strlen(at);
         for (; counted < at; counted++)
             line += *counted == '\n';
-        g_autofree char *name = value_of(at, end, "NodeName=");
-        g_autofree char *gres = value_of(at, end, "Gres=");
-        g_autofree char *features = value_of(at, end, "AvailableFeatures=");
-        g_autofree char *old = value_of(at, end, "Features=");
-        g_autofree char *state = value_of(at, end, "State=");
+        g_autofree char *name = slurm_value_of(at, end, "NodeName=");
+        g_autofree char *gres = slurm_value_of(at, end, "Gres=");
+        g_autofree char *features = slurm_value_of(at, end, "AvailableFeatures=");
+        g_autofree char *old = slurm_value_of(at, end, "Features=");
+        g_autofree char *state = slurm_value_of(at, end, "State=");
         if (!add_node(slurm, seen, line, name, gres, *features ? features : old, state,
                       error))
             return false;

@@ -77,7 +77,7 @@ bool builder_transpose(Builder *b, const OnnxNode *node)
 
 /* --- parts --- */
 
-static bool take(Builder *b, View *view, uint32_t axis, uint64_t first, uint64_t n)
+static bool parts_take(Builder *b, View *view, uint32_t axis, uint64_t first, uint64_t n)
 {
     g_assert(view);
     return view_take(view, axis, first, n) ||
@@ -98,7 +98,7 @@ bool builder_split(Builder *b, const OnnxNode *node)
         if (!view || !out->known)
             return builder_refuse(b, "its sizes do not follow from those of the inputs");
         const uint32_t axis = onnx_axis(onnx_int(node, "axis", 0), view->rank);
-        if (!take(b, view, axis, first, out->dim[axis]))
+        if (!parts_take(b, view, axis, first, out->dim[axis]))
             return false;
         first += out->dim[axis];
     }
@@ -129,7 +129,7 @@ bool builder_slice(Builder *b, const OnnxNode *node)
             return builder_refuse(b, "it leaves out elements between others");
         const int64_t size = (int64_t)in->dim[axis];
         const int64_t first = CLAMP(start[i] < 0 ? start[i] + size : start[i], 0, size);
-        if (!take(b, view, axis, (uint64_t)first, out->dim[axis]))
+        if (!parts_take(b, view, axis, (uint64_t)first, out->dim[axis]))
             return false;
     }
     return n >= 0;
@@ -205,7 +205,7 @@ bool builder_gather(Builder *b, const OnnxNode *node)
         if (index->value[i] != first + (double)i)
             return builder_refuse(b, "it picks elements that are not in a row");
     const double from = first < 0 ? first + size : first;
-    if (from < 0 || !take(b, view, axis, (uint64_t)from, onnx_elements(index)))
+    if (from < 0 || !parts_take(b, view, axis, (uint64_t)from, onnx_elements(index)))
         return builder_refuse(b, "its index lies outside");
     if (index->rank == 0)
         view_drop(view, axis);

@@ -97,8 +97,8 @@ typedef struct {
     GError **error;
 } Reader;
 
-static bool fail(const Reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static bool fail(const Reader *r, const char *format, ...)
+static bool onnx_fail(const Reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static bool onnx_fail(const Reader *r, const char *format, ...)
 {
     TEXT_OF_ARGUMENTS(reason, format);
     return refuse(r->error, "%s: %s", r->model->file, reason);
@@ -125,20 +125,21 @@ static bool read_shape(const Reader *r, const json_t *shape, OnnxValue *value)
     if (!json_is_array(shape))
         return true;
     if (json_array_size(shape) > ONNX_MAX_RANK)
-        return fail(r, "'%s' has %zu dims, expected at most %d", value->name,
-                    json_array_size(shape), ONNX_MAX_RANK);
+        return onnx_fail(r, "'%s' has %zu dims, expected at most %d", value->name,
+                         json_array_size(shape), ONNX_MAX_RANK);
     value->known = true;
     value->rank = (uint32_t)json_array_size(shape);
     for (uint32_t d = 0; d < value->rank; d++) {
         const json_t *size = json_array_get(shape, d);
         const json_int_t dim = json_integer_value(size);
         if (dim < 0 || dim > INT32_MAX)
-            return fail(r, "'%s': expected sizes up to %d", value->name, INT32_MAX);
+            return onnx_fail(r, "'%s': expected sizes up to %d", value->name, INT32_MAX);
         value->dim[d] = (uint64_t)dim;
         n *= (double)MAX(dim, 1);
     }
-    return n <= 0x1p53 || fail(r, "'%s' would have %.3g elements, expected at most 2^53",
-                               value->name, n);
+    return n <= 0x1p53 ||
+           onnx_fail(r, "'%s' would have %.3g elements, expected at most 2^53",
+                     value->name, n);
 }
 
 /* Reads a tensor of the file: type, shape, small values. */
@@ -156,8 +157,8 @@ static bool read_tensor(const Reader *r, const json_t *tensor, uint32_t index)
         return true;
     if (json_array_size(values) != onnx_elements(value) ||
         json_array_size(values) > ONNX_MOST_VALUES)
-        return fail(r, "'%s': %zu values do not fill its shape", value->name,
-                    json_array_size(values));
+        return onnx_fail(r, "'%s': %zu values do not fill its shape", value->name,
+                         json_array_size(values));
     value->value = g_new(double, json_array_size(values) + 1);
     for (size_t i = 0; i < json_array_size(values); i++)
         value->value[i] = json_number_value(json_array_get(values, i));
@@ -171,7 +172,7 @@ static bool read_initializers(const Reader *r)
     json_array_foreach (json_object_get(r->model->root, "initializers"), i, tensor) {
         const char *name = json_string_value(json_object_get(tensor, "name"));
         if (!name || !*name || find(r, name) != ONNX_NONE)
-            return fail(r, "initializer %zu: expected a name of its own", i);
+            return onnx_fail(r, "initializer %zu: expected a name of its own", i);
         const uint32_t index = add_value(r, name);
         if (!read_tensor(r, tensor, index))
             return false;
@@ -187,7 +188,7 @@ static bool read_inputs(const Reader *r)
     json_array_foreach (json_object_get(r->model->root, "inputs"), i, input) {
         const char *name = json_string_value(json_object_get(input, "name"));
         if (!name || !*name)
-            return fail(r, "input %zu: expected a name", i);
+            return onnx_fail(r, "input %zu: expected a name", i);
         if (find(r, name) != ONNX_NONE)
             continue; /* its default is an initializer */
         const uint32_t index = add_value(r, name);
@@ -209,15 +210,16 @@ static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bo
         const char *name = json_string_value(entry);
         uint32_t index = name && *name ? find(r, name) : ONNX_NONE;
         if (!name)
-            return fail(r, "nodes[%u]: expected names", node);
+            return onnx_fail(r, "nodes[%u]: expected names", node);
         if (*name && made) {
             if (index != ONNX_NONE)
-                return fail(r, "nodes[%u]: there is a value '%s' already", node, name);
+                return onnx_fail(r, "nodes[%u]: there is a value '%s' already", node,
+                                 name);
             index = add_value(r, name);
             onnx_value(r->model, index)->producer = node;
         } else if (*name && index == ONNX_NONE)
-            return fail(r, "nodes[%u]: expected a value made before, got '%s'", node,
-                        name);
+            return onnx_fail(r, "nodes[%u]: expected a value made before, got '%s'", node,
+                             name);
         if (index != ONNX_NONE && !made)
             onnx_value(r->model, index)->uses++;
         g_array_append_val(r->model->operand, index);
@@ -277,7 +279,7 @@ static bool read_nodes(const Reader *r)
             .first = r->model->operand->len,
         };
         if (!node.op || node.n_out == 0)
-            return fail(r, "nodes[%zu]: expected an op with outputs", i);
+            return onnx_fail(r, "nodes[%zu]: expected an op with outputs", i);
         if (!add_operands(r, in, (uint32_t)i, false) ||
             !add_operands(r, out, (uint32_t)i, true))
             return false;
@@ -314,11 +316,11 @@ static bool read_outputs(const Reader *r)
         const char *name = json_string_value(json_object_get(output, "name"));
         const uint32_t index = name ? find(r, name) : ONNX_NONE;
         if (index == ONNX_NONE)
-            return fail(r, "output '%s' is made by no node", name ? name : "");
+            return onnx_fail(r, "output '%s' is made by no node", name ? name : "");
         onnx_value(r->model, index)->uses++;
         g_array_append_val(r->model->output, index);
     }
-    return r->model->output->len > 0 || fail(r, "expected an output");
+    return r->model->output->len > 0 || onnx_fail(r, "expected an output");
 }
 
 OnnxModel *onnx_read(const char *file, const json_t *root, GError **error)

@@ -52,7 +52,7 @@ static int dtype_of(json_int_t torch)
     return torch > 0 && torch < (json_int_t)G_N_ELEMENTS(number) ? number[torch] : 0;
 }
 
-static json_t *value_of(const Exported *x, const char *name)
+static json_t *torch_value_of(const Exported *x, const char *name)
 {
     const char *own = json_string_value(json_object_get(x->weight, name));
     return json_pack("{s:s, s:s}", "value", own ? own : name, "from", name);
@@ -69,7 +69,7 @@ static json_t *argument(const Exported *x, const json_t *arg, uint32_t depth)
     if (depth == 0 || json_object_get(arg, "graph") || json_object_get(arg, "as_none"))
         return json_null();
     if (name)
-        return value_of(x, name);
+        return torch_value_of(x, name);
     if (json_is_array(arg)) {
         json_t *list = json_array();
         size_t i;

@@ -275,8 +275,8 @@ bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **err
     return true;
 }
 
-static bool search(Search *s, SynthSpace *space, const double *ratio,
-                   const SynthOptions *options, SynthResult *result, GError **error)
+static bool exact_search(Search *s, SynthSpace *space, const double *ratio,
+                         const SynthOptions *options, SynthResult *result, GError **error)
 {
     s->upper_s = options->upper_s > 0 ? options->upper_s : INFINITY;
     if (!search_start(s, space, options->deadline_us, error))
@@ -339,7 +339,7 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     }
     Search s = {0};
     price(&s.pricer, space, view, ratio, options);
-    bool done = search(&s, space, ratio, options, result, error);
+    bool done = exact_search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
     if (done && !result->program && !result->late && options->upper_s == 0 &&
         !space->segment)

@@ -273,7 +273,7 @@ static bool keep(Search *s, const Node *node, const uint64_t *set)
     return true;
 }
 
-static void add(Search *s, const Node *node, const uint64_t *set)
+static void reference_add(Search *s, const Node *node, const uint64_t *set)
 {
     g_assert(s->sets->len == (size_t)s->nodes->len * s->n_words);
     uint32_t index = s->nodes->len;
@@ -321,7 +321,7 @@ static void append(Search *s, uint32_t parent, const Fused *fused, uint64_t *set
             s->last = fused;
         }
     } else {
-        add(s, &node, set);
+        reference_add(s, &node, set);
     }
 }
 
@@ -336,7 +336,7 @@ static void add_empty_program(Search *s)
             node.rest.s[h] += theory->least[id * s->pricer->n_classes + h];
     }
     node.score_s = score(s, &node);
-    add(s, &node, set);
+    reference_add(s, &node, set);
 }
 
 static void walk(Search *s)
