@@ -26,9 +26,6 @@ typedef enum { COMMAND_GROUPS(COMMAND_GROUP_ID) } CommandGroup;
 /* The most plans that commands take at once. */
 enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
 
-/* A COUNT that still has this value was not given. */
-#define COMMAND_UNSAID G_MININT
-
 /* Name (a_b is given as a-b), group, what it does, its arguments, how many at least and at most. */
 /* clang-format off */
 #define COMMAND_TABLE(X)                                                                                                                          \
@@ -120,9 +117,9 @@ AUTOCLEAR(command_options_clear, CommandOptions)
  * PLANNING, GRANULARITY, SLOWDOWN and CHANGES, which stand for options of a CommandPlanning
  * (CHANGED: CHANGES, with the struct), PINS of the CommandOptions `options`, and others with a
  * struct, in its header; VALUE (of a type) and OWNED (with what frees it), which are no options. A
- * kind's row has what declares a member, what clears
- * it, its entries and the check of its range. Help, and what stands for a value, are data:
- * data/commands/NAME.txt and options.txt (experiments/cli/describe.h). */
+ * kind's row has what declares a member, what clears it, its entries and the check of its range.
+ * Help, and what stands for a value, are data: data/commands/NAME.txt and options.txt
+ * (experiments/cli/describe.h). */
 /* clang-format off */
 #define COMMAND_KIND_TEXT(at, member, ...)        COMMAND_POINTER(at, char *, member, g_free, STRING, 0, __VA_ARGS__)
 #define COMMAND_KIND_FILE(at, member, ...)        COMMAND_POINTER(at, char *, member, g_free, FILENAME, 0, __VA_ARGS__)
@@ -134,7 +131,7 @@ AUTOCLEAR(command_options_clear, CommandOptions)
     (gboolean member;), (), (COMMAND_ENTRY_OF(at.member, NONE, G_OPTION_FLAG_HIDDEN, __VA_ARGS__)), ()
 #define COMMAND_KIND_COUNT(at, member, name, letter, least, most)                  \
     (int member;), (), (COMMAND_ENTRY_OF(at.member, INT, 0, name, letter)), \
-    (&&(own->member == COMMAND_UNSAID || command_check_range("--" name, own->member, least, most, error)))
+    (&&command_check_range("--" name, own->member, least, most, error))
 #define COMMAND_KIND_PLANNING(at, member) \
     COMMAND_PART(CommandPlanning, member, command_planning_clear, COMMAND_PLANNING_ENTRIES(at.member),)
 #define COMMAND_KIND_PINS(at, member)             (), (), (COMMAND_PIN_ENTRIES(&member),), ()
@@ -180,8 +177,8 @@ AUTOCLEAR(command_options_clear, CommandOptions)
         return true TABLE(COMMAND_RANGE);                                 \
     }
 
-/* A command with its table of options, and what their members begin with: it defines cmd_NAME. The
- * body that follows gets `own`, argc, argv, `options` and `error`, parsed and within the ranges:
+/* A command with its table of options and the first values of their members: it defines cmd_NAME.
+ * The body that follows gets `own`, argc, argv, `options` and `error`, parsed and within the ranges:
  *
  *     COMMAND(table, Own, TABLE_OPTIONS, 0)
  *     {

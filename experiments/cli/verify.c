@@ -11,14 +11,14 @@
 enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
 
 /* clang-format off */
-#define VERIFY_OPTIONS(X)                            \
-    X(FLAG, theory, "theory", 0)                     \
-    X(COUNT, shapes, "shapes", 0, 1, 1000)           \
-    X(TEXT, backend, "backend", 'b')                 \
-    X(FLAG, virtual_ranks, "virtual-ranks", 0)       \
-    X(FLAG, half, "half", 0)                         \
-    X(PLAN_SOURCE, source)                           \
-    X(VALUE, tolerance, double) /* of the backend */ \
+#define VERIFY_OPTIONS(X)                             \
+    X(FLAG, theory, "theory", 0)                      \
+    X(COUNT, shapes, "shapes", 0, G_MININT, G_MAXINT) \
+    X(TEXT, backend, "backend", 'b')                  \
+    X(FLAG, virtual_ranks, "virtual-ranks", 0)        \
+    X(FLAG, half, "half", 0)                          \
+    X(PLAN_SOURCE, source)                            \
+    X(VALUE, tolerance, double) /* of the backend */  \
     X(VALUE, numbers, const char *)
 /* clang-format on */
 COMMAND_OPTIONS(Own, verify_options, VERIFY_OPTIONS)
@@ -186,8 +186,11 @@ static bool verify_plan(Own *own, int argc, char **argv, const CommandOptions *o
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-COMMAND(verify, Own, VERIFY_OPTIONS, .shapes = COMMAND_UNSAID)
+COMMAND(verify, Own, VERIFY_OPTIONS, .shapes = G_MININT)
 {
+    if (own->shapes != G_MININT &&
+        !command_check_range("--shapes", own->shapes, 1, 1000, error))
+        return false;
     own->backend = own->backend ? own->backend : g_strdup("reference");
     if (strcmp(own->backend, "reference") != 0 && strcmp(own->backend, "cuda") != 0)
         return refuse(error, "--backend: expected reference or cuda, got '%s'",

@@ -24,6 +24,9 @@ static void test_usage(void **state)
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
     program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "theory vgg19 --gpus -2147483648", 2, "--gpus: expected 1 to");
+    program_refuses(box, "days 3 vgg19 hap-8 -j -2147483648", 2, "--jobs: expected 0 to");
+    program_refuses(box, "verify vgg19 --shapes 0", 2, "--shapes: expected 1 to 1000");
     program_refuses(box, "plan --planner hap vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
     program_refuses(box, "models --no-such-option", 2, "no-such-option");
     program_refuses(box, "plan --planner hap " SMALL " hap-8 --seed one", 2, "--seed");
