@@ -5,12 +5,6 @@
 
 /* --- computation --- */
 
-static ExecShard *make_for(ExecReplay *replay, const Instr *instr, TensorId tensor,
-                           Form form, GError **error)
-{
-    return replay_make(replay, instr->group, instr->microbatch, tensor, form, error);
-}
-
 /* Fetches input `i` of an op as the op's segment cuts it. If the tensor itself is cut otherwise,
  * *owned gets the shards to release. */
 static const ExecShard *input_of(ExecReplay *replay, const Instr *instr, uint32_t i,
@@ -115,7 +109,8 @@ static bool make_outputs(ExecReplay *replay, const Instr *instr, ExecShard **out
     const Op *op = graph_get_op(replay->graph, instr->op);
     for (uint32_t o = 0; o < op->n_out; o++) {
         const Form form = instr->form[op->n_in + o];
-        out[o] = make_for(replay, instr, op->out[o], form, error);
+        out[o] =
+            replay_make(replay, instr->group, instr->microbatch, op->out[o], form, error);
         if (!out[o])
             return false;
         if (!adds(replay, instr, op->out[o], form))

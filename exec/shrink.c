@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-static bool same_operands(const Op *a, const Op *b)
-{
-    return a->n_in == b->n_in && a->n_out == b->n_out &&
-           memcmp(a->in, b->in, a->n_in * sizeof *a->in) == 0 &&
-           memcmp(a->out, b->out, a->n_out * sizeof *a->out) == 0;
-}
-
 /* Whether two ops compute the same but for extents. The step of a window and the slots of an expert
  * follow these. */
 static bool same_meaning(const Op *a, const Op *b)
@@ -37,7 +30,10 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
                       graph_n_ops(b), graph_n_tensors(b));
     for (OpId id = 0; id < graph_n_ops(a); id++) {
         const Op *x = graph_get_op(a, id), *y = graph_get_op(b, id);
-        if (x->kind != y->kind || strcmp(x->name, y->name) != 0 || !same_operands(x, y) ||
+        if (x->kind != y->kind || strcmp(x->name, y->name) != 0 ||
+            !(x->n_in == y->n_in && x->n_out == y->n_out &&
+              memcmp(x->in, y->in, x->n_in * sizeof *x->in) == 0 &&
+              memcmp(x->out, y->out, x->n_out * sizeof *x->out) == 0) ||
             !same_meaning(x, y))
             return refuse(error, "op %s is not op %s", x->name, y->name);
     }

@@ -169,20 +169,16 @@ static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, Tensor
     return true;
 }
 
-/* How many microbatches have an instance of this tensor of their own. */
-static uint32_t parts_of(const Verify *v, TensorId id)
-{
-    return instances_has_parts(exec_replay_cuts(v->replay)->layout.instances, id)
-               ? v->plan->program->n_microbatches
-               : 1;
-}
-
 /* Compares a result in every form in which the ranks hold it. */
 static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 {
     uint32_t forms = 0;
     for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->layout.n_groups; g++)
-        for (uint32_t m = 0; m < parts_of(v, id); m++)
+        for (uint32_t m = 0;
+             m < (instances_has_parts(exec_replay_cuts(v->replay)->layout.instances, id)
+                      ? v->plan->program->n_microbatches
+                      : 1);
+             m++)
             for (uint32_t form = 0; form < FORM_OUTERS * 8; form++) {
                 if (form_inside((Form)form) >= FORM_MAX ||
                     !exec_replay_shards(v->replay, g, m, id, (Form)form))

@@ -69,14 +69,6 @@ static bool read_count(const Option *option, const char *text, uint32_t *count,
     return true;
 }
 
-static bool read_number(const Option *option, const char *text, double *number,
-                        GError **error)
-{
-    return number_read(text, option->least, option->most, number) ||
-           refuse(error, "expected a number from %.10g to %.10g%s, got '%s'",
-                  option->least, option->most, number_gap(text), text);
-}
-
 static bool read_quantity(const char *text, Quantity quantity, double *value,
                           GError **error)
 {
@@ -117,7 +109,9 @@ static bool read_member(const Option *option, const char *text, void *member,
     case OPTION_COUNT:
         return read_count(option, text, member, error);
     case OPTION_NUMBER:
-        return read_number(option, text, member, error);
+        return number_read(text, option->least, option->most, member) ||
+               refuse(error, "expected a number from %.10g to %.10g%s, got '%s'",
+                      option->least, option->most, number_gap(text), text);
     case OPTION_BYTES:
         return read_bytes(text, member, error);
     case OPTION_TIME:

@@ -82,13 +82,6 @@ static size_t numbered(const Machine *machine, uint32_t number)
     return g_str_has_suffix(machine->name, suffix) ? length - n : 0;
 }
 
-static bool same_parts(const Machine *a, const Machine *b)
-{
-    return a->n_parts == b->n_parts &&
-           (a->n_parts == 0 ||
-            memcmp(a->part, b->part, a->n_parts * sizeof *a->part) == 0);
-}
-
 static bool same_link(const LinkCost *a, const LinkCost *b)
 {
     return a->latency_s == b->latency_s && a->bandwidth == b->bandwidth;
@@ -102,12 +95,14 @@ static bool same_port(const Port *a, const Port *b)
 
 static bool alike(const Machine *a, const Machine *b)
 {
-    return same_parts(a, b) && a->type == b->type && a->gpus == b->gpus &&
-           same_link(&a->inner, &b->inner) && same_link(&a->peer, &b->peer) &&
-           same_link(&a->across, &b->across) && same_port(&a->port, &b->port) &&
-           a->sums == b->sums && a->tree_sums == b->tree_sums &&
-           a->stretch == b->stretch && a->price == b->price &&
-           a->preemptible == b->preemptible &&
+    return (a->n_parts == b->n_parts &&
+            (a->n_parts == 0 ||
+             memcmp(a->part, b->part, a->n_parts * sizeof *a->part) == 0)) &&
+           a->type == b->type && a->gpus == b->gpus && same_link(&a->inner, &b->inner) &&
+           same_link(&a->peer, &b->peer) && same_link(&a->across, &b->across) &&
+           same_port(&a->port, &b->port) && a->sums == b->sums &&
+           a->tree_sums == b->tree_sums && a->stretch == b->stretch &&
+           a->price == b->price && a->preemptible == b->preemptible &&
            a->host_memory_bytes == b->host_memory_bytes && a->host_link == b->host_link &&
            a->host_bandwidth == b->host_bandwidth &&
            g_strcmp0(a->domain, b->domain) == 0 && g_strcmp0(a->region, b->region) == 0 &&

@@ -15,11 +15,6 @@ static uint64_t idle_parameters(const Graph *graph, const Op *op, uint32_t top)
     return idle;
 }
 
-static bool is_of_experts(OpKind kind)
-{
-    return kind == OP_EXPERT || kind == OP_EXPERT_PAIR || kind == OP_EXPERT_BIAS;
-}
-
 /* Labels of the loss, or its vectors; where these are not indices, samples. */
 static uint64_t tokens_of_loss(const Graph *graph, const Op *op)
 {
@@ -42,7 +37,8 @@ GraphFacts graph_facts(const Graph *graph)
             continue;
         const uint32_t experts = op_experts_of_token(op->kind, &op->attr);
         top = experts ? experts : top;
-        if (is_of_experts(op->kind))
+        if (op->kind == OP_EXPERT || op->kind == OP_EXPERT_PAIR ||
+            op->kind == OP_EXPERT_BIAS)
             idle += idle_parameters(graph, op, top);
         if (op->kind == OP_APPEND_TOKEN)
             looked_up = (uint64_t)graph_tensor(graph, op->out[0])->dim[0] *

@@ -66,12 +66,6 @@ static bool read_kind(const Csv *csv, Measurement *m, GError **error)
 static const double MOST = 1e18, LONGEST_S = 1e6, SHORTEST_S = 1e-12;
 enum { MOST_RANKS = 65536, MOST_REPEATS = 1000000000 };
 
-static bool read_hosts(const Csv *csv, Measurement *m, GError **error)
-{
-    return *csv_text(csv, "hosts") == '\0' ||
-           csv_count(csv, "hosts", 0, m->ranks, &m->hosts, error);
-}
-
 static bool read_row(const Csv *csv, void *list, GError **error)
 {
     Measurement m = {0};
@@ -84,7 +78,8 @@ static bool read_row(const Csv *csv, void *list, GError **error)
         !csv_number(csv, "median_s", SHORTEST_S, LONGEST_S, &m.median_s, error) ||
         !csv_number(csv, "low_s", 0, m.median_s, &m.low_s, error) ||
         !csv_number(csv, "high_s", m.median_s, LONGEST_S, &m.high_s, error) ||
-        !read_hosts(csv, &m, error))
+        !(*csv_text(csv, "hosts") == '\0' ||
+          csv_count(csv, "hosts", 0, m.ranks, &m.hosts, error)))
         return false;
     if (*csv_text(csv, "device") == '\0')
         return csv_fail(csv, "device", error, "expected a name");

@@ -659,13 +659,6 @@ static TensorId build_layers(Layer *l, TensorId x)
     return x;
 }
 
-/* Whether there are tokens of an encoder. */
-static bool has_memory(const Architecture *a, const ArchitectureSizes *sizes)
-{
-    return a->encoder ? sizes->patches > 0 || a->encoder->patch_numbers == 0
-                      : a->memory > 0;
-}
-
 /* The encoder's tokens, made by one of its own or given. */
 static TensorId encode(const Layer *decoder, TensorId *table)
 {
@@ -716,7 +709,8 @@ TensorId architecture_build(Graph *graph, const Architecture *a,
     if (sizes->patches)
         text.seq -= sizes->patches / a->encoder->merge;
     l.sizes = &text;
-    if (has_memory(a, sizes)) {
+    if (a->encoder ? sizes->patches > 0 || a->encoder->patch_numbers == 0
+                   : a->memory > 0) {
         if (!a->modulated)
             indices(&l, "ids"); /* the first input says how the batch is cut */
         l.memory = encode(&l, &table);

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-static bool is_attention(const LayerFacts *l)
-{
-    return l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT ||
-           l->mixer == MIXER_ATTENTION_AND_MAMBA || l->cross || l->block;
-}
-
 static bool is_scan(const LayerFacts *l)
 {
     return l->mixer == MIXER_MAMBA || l->mixer == MIXER_DELTA ||
@@ -19,7 +13,8 @@ static bool is_scan(const LayerFacts *l)
 static const char *check_layer(const Architecture *a, uint32_t i, const char **fact)
 {
     const LayerFacts *l = &a->layer[i];
-    if (is_attention(l)) {
+    if (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_LATENT ||
+        l->mixer == MIXER_ATTENTION_AND_MAMBA || l->cross || l->block) {
         *fact = "kv_heads";
         if (l->heads % l->kv_heads)
             return "key/value heads must divide heads";

@@ -131,7 +131,7 @@ static bool find_unlike(const Strategy *s, uint32_t n_devices, StrategyLayout *l
     l->pp = s->pp ? s->pp : l->pp;
     if (!take_degrees(s, l, error) || !complete_degrees(s, n_devices, l, error))
         return false;
-    l->all_to_all = s->cp_comm == CP_COMM_A2A;
+    l->cp_comm = s->cp_comm;
     l->zero_ranks = 1;
     return true;
 }
@@ -169,7 +169,7 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     l->ep = MAX(s->ep, 1);
     if (!find_experts(s, l, error))
         return false;
-    l->all_to_all = s->cp_comm == CP_COMM_A2A;
+    l->cp_comm = s->cp_comm;
     l->zero = s->zero;
     l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp * l->cp;
     return check_divisors(s, l, error);
@@ -433,6 +433,18 @@ static bool find_sequence(const Strategy *s, const Graph *graph, StrategyLayout 
     return true;
 }
 
+bool strategy_takes_rings(const Graph *graph)
+{
+    bool any = false, all = true;
+    ops_each (op, id, graph) {
+        if (op->pass != PASS_FORWARD || !op_kind_is_attention(op->kind))
+            continue;
+        any = true;
+        all &= op_kind_divides_queries(op->kind);
+    }
+    return any && all;
+}
+
 /* The invariants of a layout: every stage has layers, every device one place, and the replicas'
  * shares make up the batch. */
 static void walk_layout(const StrategyLayout *l, uint32_t n_layers, uint32_t n_devices)
@@ -474,6 +486,8 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
         {s->micro_batch && s->stage_micro_batch, "micro_batch",
          "micro_batch or stage_micro_batch, got both", NULL},
         {s->layers && s->cuts, "layers", "layers or cuts, got both", NULL},
+        {s->cp_comm == CP_COMM_P2P && !strategy_takes_rings(graph), "cp_comm",
+         "allgather or a2a", "since the model's attention does not divide queries"},
     };
     if (!options_obey(rule, G_N_ELEMENTS(rule), "", "", error) ||
         !strategy_expert_tokens(s, graph, &tokens, error) ||

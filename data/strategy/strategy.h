@@ -120,7 +120,8 @@ char *recompute_words(Recompute mode);
 char *recompute_names(void);
 
 /* clang-format off */
-#define CP_COMM_WORDS(X) X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a")
+#define CP_COMM_WORDS(X)                                                       \
+    X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a") X(CP_COMM_P2P, "p2p")
 OPTION_WORDS(CP_COMM_WORDS)
 
 /*    type    member              key                  default */
@@ -215,7 +216,7 @@ typedef struct {
     uint32_t ep;
     bool experts; /* the devices that tp joins have different experts, whole ones */
     uint32_t zero, zero_ranks;
-    bool all_to_all; /* attention takes whole sequences of some heads */
+    uint32_t cp_comm; /* of the option's words */
     /* [pp]: degrees of each device group, whose devices follow one another in `device`; NULL: all
      * are alike. tp and dp are then those of the first one; cp, ep and zero the largest */
     StageDegrees *stage;
@@ -232,6 +233,9 @@ static inline uint32_t layout_devices(const StrategyLayout *l, uint32_t p)
     const StageDegrees of = layout_degrees(l, p);
     return of.dp * of.cp * of.tp;
 }
+
+/* Whether keys and values can come to the queries one part after the other (cp_comm=p2p). */
+bool strategy_takes_rings(const Graph *graph);
 
 /* Lays a strategy out. KILTER_ERROR_INPUT gives the first reason why that is impossible. */
 bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,

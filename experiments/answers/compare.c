@@ -30,16 +30,6 @@ static uint32_t busiest(const SimReport *report)
     return most;
 }
 
-/* The probability that the plan is faster than the first one, both on the same fitted cluster. */
-static json_t *compare_faster_json(const Evaluation *evaluation, const Evaluation *first)
-{
-    return evaluation == first
-               ? json_null()
-               : prediction_faster_json(evaluation->view,
-                                        evaluation->report->iteration_time_s, first->view,
-                                        first->report->iteration_time_s);
-}
-
 static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
                                  const Evaluation *first)
 {
@@ -68,7 +58,11 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "pipeline", plan_stages_json(evaluation));
     json_object_set_new(object, "faster_than_first",
-                        compare_faster_json(evaluation, first));
+                        evaluation == first
+                            ? json_null()
+                            : prediction_faster_json(
+                                  evaluation->view, evaluation->report->iteration_time_s,
+                                  first->view, first->report->iteration_time_s));
     return object;
 }
 

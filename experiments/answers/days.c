@@ -16,14 +16,6 @@ static const double DAY_S = 86400, HOUR_S = 3600;
 /* Shortest and longest interval, relative to the one that was used. */
 static const double SPAN = 16;
 
-/* Goodput where all failures are exponential, and none waits for a machine (Daly 2006, Eq. 20). */
-static double campaign_plot_expected(const SimCampaign *of, double mtbf_s,
-                                     double interval_s)
-{
-    return interval_s /
-           ((mtbf_s + of->restart_s) * expm1((interval_s + of->save_s) / mtbf_s));
-}
-
 bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
                const char *folder, GError **error)
 {
@@ -41,7 +33,9 @@ bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
             report->interval_s, report->goodput, report->low, report->high,
             mean->lost_s / of.days_s, mean->save_s / of.days_s,
             (mean->restart_s + mean->wait_s) / of.days_s, mean->slow_s / of.days_s,
-            campaign_plot_expected(&of, report->system_mtbf_s, report->interval_s));
+            report->interval_s /
+                ((report->system_mtbf_s + of.restart_s) *
+                 expm1((report->interval_s + of.save_s) / report->system_mtbf_s)));
     }
     return figure_draw_text("days", text->str, folder, error);
 }

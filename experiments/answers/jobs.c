@@ -25,13 +25,6 @@ static uint32_t machine_devices(const ClusterView *view, uint32_t machine,
     return n;
 }
 
-/* Whether devices are of one type and have equally many GPUs. */
-static bool is_like(const Device *a, const Device *b)
-{
-    return strcmp(a->type_name, b->type_name) == 0 && a->gpus == b->gpus &&
-           a->rate == b->rate;
-}
-
 /* Takes free devices of a machine like the n devices, in their order; whether there are as many. */
 static bool take(Places *places, uint32_t machine, const Device *device, uint32_t n,
                  uint32_t *place)
@@ -39,7 +32,10 @@ static bool take(Places *places, uint32_t machine, const Device *device, uint32_
     uint32_t first = 0, found = 0;
     const uint32_t n_here = machine_devices(places->view, machine, &first);
     for (uint32_t d = first; d < first + n_here && found < n; d++)
-        if (!places->taken[d] && is_like(&places->view->device[d], &device[found]))
+        if (!places->taken[d] &&
+            (strcmp(places->view->device[d].type_name, device[found].type_name) == 0 &&
+             places->view->device[d].gpus == device[found].gpus &&
+             places->view->device[d].rate == device[found].rate))
             place[found++] = d;
     for (uint32_t k = 0; found == n && k < n; k++)
         places->taken[place[k]] = true;

@@ -247,13 +247,6 @@ static json_t *stage_json(const Evaluation *evaluation, uint32_t g, const Stage 
     return row;
 }
 
-/* Whether stage a comes before b: pipelines that are replicas of each other follow one another. */
-static bool is_before(const Stage *a, const Stage *b)
-{
-    return a->microbatch != b->microbatch ? a->microbatch < b->microbatch
-                                          : a->first < b->first;
-}
-
 json_t *plan_stages_json(const Evaluation *evaluation)
 {
     const Program *program = evaluation->plan->program;
@@ -275,7 +268,10 @@ json_t *plan_stages_json(const Evaluation *evaluation)
         uint32_t next = program->n_groups;
         for (uint32_t g = 0; g < program->n_groups; g++)
             if (stage[g].any && !done[g] &&
-                (next == program->n_groups || is_before(&stage[g], &stage[next])))
+                (next == program->n_groups ||
+                 (stage[g].microbatch != stage[next].microbatch
+                      ? stage[g].microbatch < stage[next].microbatch
+                      : stage[g].first < stage[next].first)))
                 next = g;
         done[next] = true;
         n_pipelines += stage[next].microbatch != last;

@@ -13,12 +13,6 @@ typedef struct {
     double time_s, toll;
 } Pace;
 
-static Pace pace_of(const Evaluation *evaluation)
-{
-    return (Pace){sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
-                  evaluation->report->iteration_time_s, evaluation->report->toll};
-}
-
 static json_t *plan_words_per_second(double amount, double time_s)
 {
     return amount > 0 && time_s > 0 ? json_number(amount / time_s) : json_null();
@@ -77,7 +71,9 @@ static void add_costs(const Pace *pace, json_t *object)
 
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
 {
-    const Pace pace = pace_of(evaluation);
+    const Pace pace =
+        (Pace){sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
+               evaluation->report->iteration_time_s, evaluation->report->toll};
     const bool timed =
         graph_is_timed(evaluation->graph) || graph_has_times(evaluation->graph);
     json_object_set_new(object, "samples_per_s",

@@ -88,19 +88,14 @@ static CurvePlace place_of(const CollectiveCurve *curve)
     return (CurvePlace){curve->device, curve->ranks, curve->hosts};
 }
 
-static bool alike(const CollectiveCurve *a, const CollectiveCurve *b)
-{
-    return a->kind == b->kind && (a->hosts == 1) == (b->hosts == 1) &&
-           g_strcmp0(a->device, b->device) == 0;
-}
-
 /* The slope of latency over steps by least squares, at least 0, and at most such that no curve's
  * latency is used up by its own steps; NAN for curves with equal numbers of steps. */
 static double slope_of(const CollectiveCurves *curves, const CollectiveCurve *like)
 {
     double n = 0, x = 0, y = 0, xx = 0, xy = 0, most = INFINITY;
     items_each (const CollectiveCurve, curve, curves->curve, curves->n) {
-        if (!alike(curve, like))
+        if (!(curve->kind == like->kind && (curve->hosts == 1) == (like->hosts == 1) &&
+              g_strcmp0(curve->device, like->device) == 0))
             continue;
         const double steps = curve_steps(curve->kind, place_of(curve));
         const double latency_s = curve_at(curve, 0);

@@ -46,13 +46,6 @@ static uint32_t index_of(const FittedCosts *costs, Cost cost, const char *key)
     return found ? (uint32_t)(found - costs->cost) : NO_COST;
 }
 
-/* Whether a cost without an effect on a trial has none at other costs either; not so for a launch,
- * which may be hidden only at present. */
-static bool can_rest(Cost cost)
-{
-    return cost != COST_LAUNCH && cost != COST_HANDOVER && cost != COST_OVERHEAD;
-}
-
 /* Finds the slopes by own costs and adds them to those of common costs. */
 static bool find_slopes(TrialProblem *problem, uint32_t i, double *log, GError **error)
 {
@@ -70,7 +63,7 @@ static bool find_slopes(TrialProblem *problem, uint32_t i, double *log, GError *
                        common = index_of(problem->costs, cost, "");
         if ((own == NO_COST && common == NO_COST) ||
             (problem->known && own != NO_COST && fabs(before[own]) < TRIAL_UNFELT &&
-             can_rest(cost)))
+             (cost != COST_LAUNCH && cost != COST_HANDOVER && cost != COST_OVERHEAD)))
             continue;
         const double at = log[s];
         double time_s;

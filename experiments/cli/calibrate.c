@@ -93,12 +93,6 @@ static bool calibrate_draw(const Calibration *calibration, const GArray *measure
 
 /* --- input --- */
 
-/* The share of this machine's memory for each of its ranks. */
-static double own_memory(uint32_t ranks)
-{
-    return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / ranks;
-}
-
 /* Names of the files, for the cluster's source. Caller frees. */
 static char *file_names(int argc, char **argv)
 {
@@ -113,7 +107,8 @@ static char *file_names(int argc, char **argv)
 static bool fill_options(const Own *own, const CommandOptions *command,
                          CalibrateOptions *options, GError **error)
 {
-    double memory = own_memory(MAX(options->ranks, 1));
+    double memory = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) /
+                    MAX(options->ranks, 1);
     options->seed = command->planner.seed;
     if (own->memory && !units_parse(own->memory, QUANTITY_BYTES, &memory, error))
         return kilter_prefix(error, "--memory: ");

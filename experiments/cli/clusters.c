@@ -102,15 +102,6 @@ static json_t *type_json(const DeviceType *type)
                      type->op != NULL);
 }
 
-static json_t *inner_json(const Machine *machine)
-{
-    return machine->gpus == 1
-               ? json_null()
-               : json_pack("{s:o, s:o}", "latency_s",
-                           json_number(machine->inner.latency_s), "bandwidth",
-                           json_number(machine->inner.bandwidth));
-}
-
 /* The keys of the list, the numbers of the links, and the cluster's file as JSON. */
 static json_t *whole_json(const char *name, const Cluster *cluster,
                           const GPtrArray *warnings)
@@ -121,8 +112,13 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
     for (uint32_t i = 0; i < cluster->n_types; i++)
         json_array_append_new(devices, type_json(&cluster->type[i]));
     for (uint32_t i = 0; i < cluster->n_machines; i++)
-        json_object_set_new(json_array_get(machines, i), "inner",
-                            inner_json(&cluster->machine[i]));
+        json_object_set_new(
+            json_array_get(machines, i), "inner",
+            cluster->machine[i].gpus == 1
+                ? json_null()
+                : json_pack("{s:o, s:o}", "latency_s",
+                            json_number(cluster->machine[i].inner.latency_s), "bandwidth",
+                            json_number(cluster->machine[i].inner.bandwidth)));
     for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED; kind++)
         json_object_set_new(collectives, collective_name((Collective)kind),
                             json_pack("{s:o, s:o}", "latency_s",

@@ -39,12 +39,6 @@ static char *spec_with(const char *spec, const Launch *launch, uint32_t gpus)
     return g_string_free(text, FALSE);
 }
 
-static json_t *like_json(const char *file, const Launch *launch, const char *spec)
-{
-    return json_pack("{s:s, s:s, s:s, s:o}", "file", file, "framework", launch->framework,
-                     "model", spec, "unknown", json_texts(launch->unknown));
-}
-
 /* Reads the launch, sets the strategy of the options and the planner manual on single GPUs, and
  * puts into *spec the keys of the model that the launch gives and the spec has not (interned).
  * *like gets {file, framework, model, unknown: names without meaning here}. KILTER_ERROR_INPUT
@@ -80,7 +74,9 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     if (!*options->planner.sim.runtime && cluster_is_bare(setting.cluster))
         options->planner.sim.runtime = launch->runtime;
     *spec = (char *)g_intern_string(full);
-    *like = like_json(file, launch, full);
+    *like =
+        json_pack("{s:s, s:s, s:s, s:o}", "file", file, "framework", launch->framework,
+                  "model", full, "unknown", json_texts(launch->unknown));
     return true;
 }
 

@@ -193,13 +193,6 @@ static const char *configuration_fidelity(const char *fidelity, const Plan *plan
     return fidelity ? fidelity : plan_fidelity(plan);
 }
 
-/* Whether the planner's own report is the answer to the configuration. */
-static bool is_answer(const Configuration *c, const Plan *plan)
-{
-    return strcmp(configuration_fidelity(c->fidelity, plan), plan_fidelity(plan)) == 0 &&
-           !planner_options_of_simulation(c->options);
-}
-
 /* Makes the plan, with its graph and report. */
 static bool plan_with(const Question *question, const Configuration *c,
                       Evaluation *evaluation, SimReport **planned, GError **error)
@@ -258,7 +251,10 @@ bool configuration_evaluate(const Configuration *c, Evaluation *evaluation,
     evaluation->sim.seed = c->seed;
     g_autoptr(SimReport) planned = NULL;
     bool done = make_plan(c, evaluation, &planned, error);
-    if (done && is_answer(c, evaluation->plan))
+    if (done &&
+        strcmp(configuration_fidelity(c->fidelity, evaluation->plan),
+               plan_fidelity(evaluation->plan)) == 0 &&
+        !planner_options_of_simulation(c->options))
         evaluation->report = g_steal_pointer(&planned);
     else
         done = done && simulate(c, evaluation, error);

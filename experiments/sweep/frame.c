@@ -314,12 +314,6 @@ static void add_csv(GString *out, const char *text)
     g_string_append_c(out, '"');
 }
 
-/* Whether a spreadsheet takes the text for a formula; numbers are none. */
-static bool is_formula(const char *text)
-{
-    return *text && strchr("=+-@\t\r", *text) && !number_is(text, NULL);
-}
-
 /* Appends the text with a backslash before the format's special characters. */
 static void add_escaped(GString *out, const char *text, const char *special)
 {
@@ -369,9 +363,11 @@ static void add_line(GString *out, const Frame *frame, FrameFormat format,
         const char *text = i < texts->len ? texts->pdata[i] : NULL;
         if (i > 0)
             g_string_append(out, LINE[format].between);
-        g_autofree char *safe = format == FRAME_CSV_SAFE && text && is_formula(text)
-                                    ? g_strconcat("'", text, NULL)
-                                    : NULL;
+        g_autofree char *safe =
+            format == FRAME_CSV_SAFE && text &&
+                    (*text && strchr("=+-@\t\r", *text) && !number_is(text, NULL))
+                ? g_strconcat("'", text, NULL)
+                : NULL;
         if (format == FRAME_CSV || format == FRAME_CSV_SAFE)
             add_csv(out, safe ? safe : text);
         else if (format == FRAME_TEXT)

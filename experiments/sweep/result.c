@@ -288,22 +288,17 @@ static json_t *gates_json(const Evaluation *evaluation)
     return json_pack("{s:I, s:I}", "whole", n[0], "cut", n[1]);
 }
 
-static json_t *device_json(const SimReport *report, uint32_t j)
-{
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:I}", "busy_s", json_number(report->busy_s[j]),
-        "communication_s", json_number(report->comm_busy_s[j]), "hidden_s",
-        json_number(report->hidden_s[j]), "idle_s", json_number(report->idle_s[j]),
-        "memory_bytes", (json_int_t)report->memory_bytes[j]);
-}
-
 /* Runs of devices with equal reports, each as {"n": devices, busy and idle seconds, peak bytes}. */
 static json_t *devices_json(const SimReport *report)
 {
     json_t *list = json_array(), *last = NULL;
     json_int_t n = 0;
     for (uint32_t j = 0; j < report->n_devices; j++) {
-        json_t *device = device_json(report, j);
+        json_t *device = json_pack(
+            "{s:o, s:o, s:o, s:o, s:I}", "busy_s", json_number(report->busy_s[j]),
+            "communication_s", json_number(report->comm_busy_s[j]), "hidden_s",
+            json_number(report->hidden_s[j]), "idle_s", json_number(report->idle_s[j]),
+            "memory_bytes", (json_int_t)report->memory_bytes[j]);
         json_object_set_new(device, "n", json_integer(last ? n : 1));
         if (last && json_equal(last, device)) {
             json_object_set_new(last, "n", json_integer(++n));

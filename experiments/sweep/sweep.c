@@ -113,12 +113,6 @@ static bool queue_give_back(Queue *queue, const Configuration *configuration,
     return store_give_up(queue->store, configuration->hash, NULL, error);
 }
 
-/* Whether nothing is left to start, now or later. */
-static bool queue_is_done(const Queue *queue)
-{
-    return queue->fresh.length + queue->taken.length + queue->suspect.length == 0;
-}
-
 typedef struct {
     const SweepOptions *options;
     SweepProgress *progress;
@@ -299,7 +293,9 @@ static void drive(Sweep *sweep)
     g_autoptr(GPtrArray) started = g_ptr_array_new();
     watch(sweep);
     while (workers_in_flight(sweep->workers) > 0 ||
-           (!sweep->stopped && !queue_is_done(sweep->queue))) {
+           (!sweep->stopped && sweep->queue->fresh.length + sweep->queue->taken.length +
+                                       sweep->queue->suspect.length >
+                                   0)) {
         const bool waits =
             workers_in_flight(sweep->workers) > 0 ||
             (sweep->queue->fresh.length == 0 && sweep->queue->taken.length > 0);

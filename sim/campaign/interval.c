@@ -163,13 +163,6 @@ static bool search(const SimCampaign *of, double events, SimCampaignReport *repo
     return climb(&trial, log(trial.interval_s[best]), report, error);
 }
 
-/* Failures of a run of the search. */
-static double events_of(const SimCampaign *of, double mtbf_s)
-{
-    return of->failure_s ? of->days_s * of->n_failures / of->failure_s[of->n_failures - 1]
-                         : of->days_s / mtbf_s;
-}
-
 bool sim_campaign_choose(const SimCampaign *of, SimCampaignReport *report, GError **error)
 {
     report->interval_s = sim_campaign_best_interval_s(report->system_mtbf_s, of->save_s);
@@ -177,7 +170,9 @@ bool sim_campaign_choose(const SimCampaign *of, SimCampaignReport *report, GErro
     if (exact || !(report->interval_s > 0) || !isfinite(report->interval_s) ||
         (of->failure_s && !sim_campaign_can_draw_again(of)))
         return true;
-    const double events = events_of(of, report->system_mtbf_s);
+    const double events =
+        of->failure_s ? of->days_s * of->n_failures / of->failure_s[of->n_failures - 1]
+                      : of->days_s / report->system_mtbf_s;
     return FEWEST_RUNS * events > MOST_EVENTS || /* nobody trains like this */
            search(of, events, report, error);
 }

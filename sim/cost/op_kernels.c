@@ -141,13 +141,6 @@ static bool is_product(const Listing *l)
     return product && sums && divides;
 }
 
-static KernelLayout layout_of(const Op *op)
-{
-    return op->pass == PASS_FORWARD                          ? KERNEL_TN
-           : g_str_has_suffix(op_kind_name(op->kind), "_dw") ? KERNEL_NT
-                                                             : KERNEL_NN;
-}
-
 static bool is_narrow(const Listing *l)
 {
     return l->format == KERNEL_FP8 || l->format == KERNEL_NVFP4;
@@ -179,7 +172,10 @@ static void list_product(Listing *l)
             k *= loop_extent(l, i);
         }
     const bool grouped = g_str_has_prefix(op_kind_name(l->op->kind), "expert");
-    const KernelLayout layout = layout_of(l->op);
+    const KernelLayout layout = l->op->pass == PASS_FORWARD ? KERNEL_TN
+                                : g_str_has_suffix(op_kind_name(l->op->kind), "_dw")
+                                    ? KERNEL_NT
+                                    : KERNEL_NN;
     if (is_narrow(l) && layout != KERNEL_NT)
         add_cast(l, batch * m * k);
     OpKernel *one = add_kernel(l,

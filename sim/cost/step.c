@@ -6,13 +6,6 @@ bool sim_bucket_takes(Collective kind)
     return kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER;
 }
 
-/* Whether buckets fuse the instruction: it sums a parameter's gradient. */
-static bool fusible(const Graph *graph, const Instr *instr)
-{
-    return sim_bucket_takes(instr->collective) && !instr->server &&
-           graph_is_parameter_gradient(graph, instr->tensor);
-}
-
 bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
 {
     KILTER_ASSERT(instr->kind <= INSTR_TRANSFER);
@@ -26,7 +19,8 @@ bool sim_step_next(SimStep *step, const Graph *graph, const Instr *instr)
     if (step->computed)
         step->stage++;
     step->computed = false;
-    const bool fuse = step->bucket_bytes > 0 && fusible(graph, instr);
+    const bool fuse = step->bucket_bytes > 0 && sim_bucket_takes(instr->collective) &&
+                      !instr->server && graph_is_parameter_gradient(graph, instr->tensor);
     const uint64_t bytes = tensor_bytes(graph_tensor(graph, instr->tensor));
     const bool joins = fuse && step->bucket_open && step->across == instr->across &&
                        step->kind == instr->collective &&

@@ -48,12 +48,6 @@ static void schedule_ranks(SimEngine *engine, Running *state, const ClusterView 
     }
 }
 
-static char *link_name(const Topology *topology, uint32_t link)
-{
-    return g_strdup_printf("%s -> %s", topology->node[topology->link[link].from].name,
-                           topology->node[topology->link[link].to].name);
-}
-
 static void report_links(SimCollectiveRun *report, const SimNetwork *network)
 {
     const Topology *topology = sim_network_topology(network);
@@ -63,7 +57,9 @@ static void report_links(SimCollectiveRun *report, const SimNetwork *network)
         if (!(bytes > 0))
             continue;
         SimLinkReport *link = &report->link[report->n_links++];
-        link->name = link_name(topology, l);
+        link->name =
+            g_strdup_printf("%s -> %s", topology->node[topology->link[l].from].name,
+                            topology->node[topology->link[l].to].name);
         link->bandwidth = topology->link[l].bandwidth;
         link->bytes = bytes;
         link->busy_s = sim_network_link_busy_s(network, l);

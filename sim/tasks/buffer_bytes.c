@@ -28,13 +28,6 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device)
     return place;
 }
 
-/* Whether buffers of a tensor, such as those of several microbatches, have the same bytes. */
-static bool is_alike(const PlanBuffer *a, const PlanBuffer *b)
-{
-    return a->group == b->group && a->form == b->form && a->held == b->held &&
-           a->element_bytes == b->element_bytes;
-}
-
 /* Tables for several devices, and the changes of bytes on one of them. */
 typedef struct {
     const SimCase *sim;
@@ -66,7 +59,9 @@ static void peaks_add(Peaks *p, const PlanBuffer *buffer, uint32_t place)
 {
     const PlanBuffer **of = &p->last[buffer->tensor];
     double *bytes = &p->last_bytes[buffer->tensor];
-    if (!*of || !is_alike(*of, buffer))
+    if (!*of ||
+        !((*of)->group == buffer->group && (*of)->form == buffer->form &&
+          (*of)->held == buffer->held && (*of)->element_bytes == buffer->element_bytes))
         *bytes = sim_buffer_bytes(p->sim, buffer, place);
     *of = buffer;
     const uint32_t at[] = {plan_buffer_first(buffer),

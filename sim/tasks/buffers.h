@@ -27,6 +27,10 @@ bool sim_gathers(const Instr *instr, const Graph *graph);
 SimRuns sim_runs(const Program *program, const Graph *graph, const uint32_t *layer);
 AUTOCLEAR(sim_runs_clear, SimRuns)
 
+/* Of keys and values that go around a ring two parts lie on a device (sim/tasks/task_ring.c). */
+void sim_buffers_ring(PlanBuffers *buffers, const Strategy *strategy,
+                      const Program *program, const Graph *graph);
+
 /* Moves to hosts what the strategy offloads, but activations. */
 void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
                          const Program *program, const Graph *graph);

@@ -114,6 +114,7 @@ static void init_lower(Lower *lower)
         lower->sent[i] = SIM_NO_TASK;
     lower->step = g_new0(SimStep, n_groups);
     lower->beside = task_overlap_new(sim->view, n_groups);
+    lower->ring = task_ring_new(sim, n_groups);
     lower->experts = task_experts_new(lower);
     for (uint32_t g = 0; g < n_groups; g++) {
         lower->step[g].bucket_bytes = sim->plan->bucket_bytes;
@@ -151,6 +152,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     g_free(lower.inner);
     g_array_unref(lower.joined);
     free_each(lower.last, lower.alike, lower.sent, lower.step, lower.beside);
+    task_ring_free(lower.ring);
     task_experts_free(lower.experts);
     return tasks;
 }

@@ -22,21 +22,6 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
     return ready;
 }
 
-/* The factor of a part over one axis, and the product over the other axes. */
-static double part_on(const SimPart *part, FormAxis axis)
-{
-    return axis == AXIS_REPLICAS ? part->replicas
-           : axis == AXIS_SHARDS ? part->shards
-                                 : part->inside;
-}
-
-static double part_beside(const SimPart *part, FormAxis axis)
-{
-    return part->batch * (axis == AXIS_REPLICAS ? 1 : part->replicas) *
-           (axis == AXIS_SHARDS ? 1 : part->shards) *
-           (axis == AXIS_POSITIONS ? 1 : part->inside);
-}
-
 uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, Form form,
                         double *largest)
 {
@@ -51,7 +36,9 @@ uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, F
     for (uint32_t k = 0; k < n; k++) {
         const SimPart part = sim_part(parts, instr->group, instr->tensor, form,
                                       sim_set_place(group, team->axis, team->first, k));
-        share[k] = part_on(&part, team->axis);
+        share[k] = team->axis == AXIS_REPLICAS ? part.replicas
+                   : team->axis == AXIS_SHARDS ? part.shards
+                                               : part.inside;
         *largest = fmax(*largest, share[k]);
     }
     for (uint32_t first = 0; first + n <= all->len; first++)
@@ -69,7 +56,9 @@ double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)
         (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
     const SimPart part = sim_part(parts, instr->group, instr->tensor, instr->from,
                                   sim_set_place(group, team->axis, team->first, 0));
-    return bytes * part_beside(&part, team->axis);
+    return bytes * (part.batch * (team->axis == AXIS_REPLICAS ? 1 : part.replicas) *
+                    (team->axis == AXIS_SHARDS ? 1 : part.shards) *
+                    (team->axis == AXIS_POSITIONS ? 1 : part.inside));
 }
 
 void task_teams(const Lower *lower, const Instr *instr, uint32_t *first, uint32_t *n)
@@ -178,6 +167,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
     if (made.axis == AXIS_POSITIONS && !task.gradient)
         task_overlap_exchange(lower, instr, made.communicate, n);
+    task_ring_exchange(lower, instr, made.communicate, n);
     task_experts_exchange(lower, instr, made.communicate, n);
     task_ahead_reduce(lower, instr, made.communicate, n);
     const Inner inner = {task.instr, task.stage};

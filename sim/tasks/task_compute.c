@@ -74,6 +74,7 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
     }
     lower->alike[instr->op] = made.compute;
     task_overlap_product(lower, instr, least_s);
+    task_ring_attention(lower, instr, least_s);
     task_experts_compute(lower, instr, least_s);
     for (uint32_t i = 0; i < op->n_out; i++)
         *task_maker(lower, instr, op->out[i], instr->form[op->n_in + i]) = made;

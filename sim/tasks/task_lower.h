@@ -28,6 +28,7 @@ typedef struct {
 
 typedef struct TaskAhead TaskAhead;
 typedef struct TaskExperts TaskExperts;
+typedef struct TaskRing TaskRing;
 
 /* An exchange of tensor parallelism in a group, and the products next to it (task_overlap.c). */
 typedef struct {
@@ -55,6 +56,7 @@ typedef struct {
     uint32_t *sent;  /* [group * n_groups + to_group]: first task of the last transfer */
     SimStep *step;   /* [group] */
     TaskOverlap *beside;  /* [group]; NULL: no software on the devices overlaps */
+    TaskRing *ring;       /* NULL: keys and values are gathered */
     TaskExperts *experts; /* NULL: their exchanges are plain all-to-alls */
     bool any_bucket;
 } Lower;
@@ -135,6 +137,15 @@ bool task_uses_held(const Lower *lower, const Instr *instr);
 
 /* Fills buckets with all instructions that are held back. */
 void task_flush(Lower *lower);
+
+/* --- task_ring.c --- */
+
+/* NULL: the strategy has no ring. */
+TaskRing *task_ring_new(const SimCase *sim, uint32_t n_groups);
+void task_ring_free(TaskRing *ring);
+/* Sees an exchange's tasks, and a computation's least time. */
+void task_ring_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
+void task_ring_attention(Lower *lower, const Instr *instr, double seconds);
 
 /* --- task_overlap.c --- */
 

@@ -17,6 +17,7 @@ static const Move MOVE[] = {
     {.tp = -1, .cp = 1, .key = "recompute", .value = "none"},
     {.dp = 1, .cp = -1},
     {.tp = 1, .cp = -1},
+    {.key = "cp_comm", .value = "p2p"},
     {.ep = 1, .experts = true},
     {.ep = 2, .experts = true},
     {.ep = 3, .experts = true},
@@ -79,6 +80,8 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         return false;
     if (next->tp == 1)
         next->sequence_parallel = NULL;
+    if (next->cp == 1)
+        next->cp_comm = CP_COMM_ALLGATHER;
     if (next->dp * next->cp == 1 && !(next->offload && next->zero > 1))
         next->zero = 0;
     return next->ep <= next->dp * next->cp * next->tp;

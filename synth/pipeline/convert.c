@@ -80,14 +80,6 @@ static void cross(Builder *b, Crossing crossing, uint32_t from, Form have, uint3
     take(b, &crossing, to, want, true);
 }
 
-/* Whether a tensor converted for the forward is kept for the backward: it is if it went through an
- * all-to-all, unless its layer is computed again. */
-static bool is_kept(const Builder *b, uint32_t maker, bool crosses, Form from, Form to)
-{
-    return (crosses || (form_is_gather(from) && form_is_gather(to))) &&
-           !pipeline_layer_again(b, b->place[maker].layer);
-}
-
 /* Converts operand k of a computation to the form that it needs over the shards. */
 static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
 {
@@ -106,7 +98,8 @@ static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
                        form_inside(instr->form[k]) << 4 | to << 1 | view;
     const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
     if (done && (done == b->pass + 1 ||
-                 is_kept(b, b->maker[i * OP_MAX_IN + k], home != at, from, to)))
+                 ((home != at || (form_is_gather(from) && form_is_gather(to))) &&
+                  !pipeline_layer_again(b, b->place[b->maker[i * OP_MAX_IN + k]].layer))))
         return;
     g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),
                         GUINT_TO_POINTER(b->pass + 1));

@@ -129,7 +129,7 @@ static bool make(const Graph *graph, const ClusterView *view,
         .ep = layout->ep,
         .whole_experts = layout->experts,
         .folds = layout->ep > 1 && (layout->stage || layout->ep != layout->cp),
-        .all_to_all = layout->all_to_all};
+        .all_to_all = layout->cp_comm == CP_COMM_A2A};
     return true;
 }
 

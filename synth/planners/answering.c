@@ -138,19 +138,15 @@ static Plan *blank_plan(const Question *question, const char *cluster)
     return plan;
 }
 
-static gint64 deadline_of(const PlannerOptions *options)
-{
-    return options->budget_s > 0
-               ? g_get_monotonic_time() + (gint64)(options->budget_s * G_USEC_PER_SEC)
-               : 0;
-}
-
 Answer *question_answer(const Question *question, const char *cluster,
                         const AnswerLimits *limits, GError **error)
 {
     g_autoptr(Answer) answer = g_new0(Answer, 1);
     answer->space = synth_space_new(question->graph, question->pins);
-    answer->deadline_us = deadline_of(question->options);
+    answer->deadline_us = question->options->budget_s > 0
+                              ? g_get_monotonic_time() +
+                                    (gint64)(question->options->budget_s * G_USEC_PER_SEC)
+                              : 0;
     answer->upper_s = limits && limits->upper_s > 0 ? limits->upper_s : INFINITY;
     answer->unbounded = limits && limits->unbounded;
     answer->brief = limits && limits->brief;

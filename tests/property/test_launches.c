@@ -22,9 +22,9 @@ static const char CLUSTER[] = "dgx-a100";
 static char *layout_text(const StrategyLayout *l, const Graph *graph)
 {
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u whole=%d a2a=%d",
+    g_string_append_printf(text, "pp=%u dp=%u cp=%u tp=%u m=%u ep=%u whole=%d cp_comm=%u",
                            l->pp, l->dp, l->cp, l->tp, l->n_microbatches, l->ep,
-                           l->experts, l->cp > 1 && l->all_to_all);
+                           l->experts, l->cp > 1 ? l->cp_comm : 0);
     const bool one = l->pp == 1 && l->n_stages == 1, divided = l->zero_ranks > 1;
     g_string_append_printf(text, " schedule=%s zero=%u/%u layers=",
                            one || l->n_microbatches == 1 ? ""

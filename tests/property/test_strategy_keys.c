@@ -26,7 +26,7 @@ static const struct {
     {"dp", "3|16"},
     {"tp", "2|4"},
     {"cp", "2"},
-    {"cp_comm", "a2a"},
+    {"cp_comm", "a2a|p2p"},
     {"ep", "2|4"},
     {"etp", "1"},
     {"imbalance", "1.5"},

@@ -71,7 +71,10 @@ char **export_words(const ExportCase *c)
     put_number(value, WORD_PP, l->pp);
     if (l->cp > 1) {
         put_number(value, WORD_CP, l->cp);
-        put_text(value, WORD_CP_COMM, l->all_to_all ? "a2a" : "allgather");
+        put_text(value, WORD_CP_COMM,
+                 l->cp_comm == CP_COMM_A2A   ? "a2a"
+                 : l->cp_comm == CP_COMM_P2P ? "p2p"
+                                             : "allgather");
     }
     if (l->ep > 1 || l->experts) /* with etp=1 the ranks of tp count, too */
         put_number(value, WORD_EP, l->ep * (l->experts ? l->tp : 1));

@@ -314,6 +314,20 @@ static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strat
 
 /* --- all --- */
 
+/* How shards of sequences exchange, as said or else as the framework does it. */
+static uint32_t cp_comm_of(const Launch *launch, const Graph *graph)
+{
+    const bool said = launch->value[WORD_CP_COMM] != NULL;
+    if (says(launch, WORD_CP_COMM, "a2a") ||
+        (!said && strcmp(launch->framework, "deepspeed") == 0))
+        return CP_COMM_A2A;
+    return says(launch, WORD_CP_COMM, "p2p") ||
+                   (!said && strcmp(launch->framework, "megatron") == 0 &&
+                    strategy_takes_rings(graph))
+               ? CP_COMM_P2P
+               : CP_COMM_ALLGATHER;
+}
+
 static bool check_model(const Launch *launch, const Graph *graph, uint32_t *layers,
                         GError **error)
 {
@@ -350,7 +364,7 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     s.offload = says(launch, WORD_OFFLOAD, "optimizer")
                     ? g_intern_static_string("optimizer")
                     : NULL;
-    s.cp_comm = says(launch, WORD_CP_COMM, "a2a") && s.cp > 1;
+    s.cp_comm = s.cp > 1 ? cp_comm_of(launch, graph) : CP_COMM_ALLGATHER;
     if (s.tp > 1 && (says(launch, WORD_SEQUENCE, "on") ||
                      (is_titan(launch) && !says(launch, WORD_SEQUENCE, "off"))))
         s.sequence_parallel = g_intern_static_string("on");

@@ -596,13 +596,6 @@ static double number_at(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-/* The number of ranks; the file lists one device per process. */
-static double ranks_of(const json_t *config)
-{
-    return (double)json_array_size(json_object_get(config, "devices")) *
-           number_at(config, "nthreads") * number_at(config, "ngpus");
-}
-
 /* The number of machines, if each process names its own; 0: not known. */
 static uint32_t hosts_of(const json_t *config)
 {
@@ -652,7 +645,8 @@ static bool read_root(NcclRun *run, const json_t *root, GError **error)
     const json_t *results = json_object_get(root, "results");
     const char *program =
         json_string_value(json_array_get(json_object_get(root, "args"), 0));
-    const double ranks = ranks_of(config);
+    const double ranks = (double)json_array_size(json_object_get(config, "devices")) *
+                         number_at(config, "nthreads") * number_at(config, "ngpus");
     if (!program || !json_is_array(results) || !(ranks >= 1 && ranks <= MOST_RANKS) ||
         ranks != floor(ranks))
         return refuse(error,

@@ -120,13 +120,6 @@ static double *elements(const OnnxFile__Tensor *tensor, uint64_t n)
     return g_steal_pointer(&list);
 }
 
-static bool is_triangular(const OnnxFile__Tensor *tensor, const double *list, uint64_t n)
-{
-    return list && tensor->n_dims >= 2 &&
-           onnx_is_triangular(list, n, (uint64_t)tensor->dims[tensor->n_dims - 2],
-                              (uint64_t)tensor->dims[tensor->n_dims - 1]);
-}
-
 static json_t *tensor_json(const OnnxFile__Tensor *tensor)
 {
     json_t *shape = json_array(), *json = NULL;
@@ -138,7 +131,9 @@ static json_t *tensor_json(const OnnxFile__Tensor *tensor)
                      "shape", shape);
     if (json && tensor->data_location == 1)
         json_object_set_new(json, "external", json_true());
-    if (json && is_triangular(tensor, list, n))
+    if (json && (list && tensor->n_dims >= 2 &&
+                 onnx_is_triangular(list, n, (uint64_t)tensor->dims[tensor->n_dims - 2],
+                                    (uint64_t)tensor->dims[tensor->n_dims - 1])))
         json_object_set_new(json, "triangular", json_true());
     if (!json || !list || n > ONNX_MOST_VALUES)
         return json;

@@ -55,17 +55,11 @@ static bool take_field(Span *span, unsigned wire, Span *content)
     return true;
 }
 
-/* Whether so many bytes of a tensor's field are worth reading: those of small tensors and of
- * masks. */
-static bool is_payload(uint64_t field)
-{
-    return field == 4 || field == 5 || field == 7 || field == 9 || field == 10;
-}
-
 static bool worth(const ProtobufCMessageDescriptor *of, uint64_t field, size_t length,
                   uint64_t dtype)
 {
-    if (of != &onnx_file__tensor__descriptor || !is_payload(field) ||
+    if (of != &onnx_file__tensor__descriptor ||
+        !(field == 4 || field == 5 || field == 7 || field == 9 || field == 10) ||
         length <= MOST_PAYLOAD)
         return true;
     return field == 9 && length <= ONNX_MOST_MASK && dtype == ONNX_BOOL;

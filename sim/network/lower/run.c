@@ -197,12 +197,6 @@ static void split_bundles(SimEngine *engine, void *context, uint64_t argument)
     }
 }
 
-static bool can_bundle(const SimRun *run)
-{
-    return run->left && run->n_arrived == 0 && run->lowered->n_bundles > 0 &&
-           sim_network_is_idle(run->network);
-}
-
 /* Starts the bundles, as all ranks have arrived at this instant. */
 static void start_bundles(SimRun *run)
 {
@@ -249,7 +243,8 @@ void sim_run_arrive_all(SimRun *run)
 {
     const uint32_t n = run->lowered->n_ranks;
     run->start_s = sim_engine_now(sim_network_engine(run->network));
-    if (can_bundle(run)) {
+    if (run->left && run->n_arrived == 0 && run->lowered->n_bundles > 0 &&
+        sim_network_is_idle(run->network)) {
         start_bundles(run);
         return;
     }

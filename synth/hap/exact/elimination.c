@@ -43,12 +43,6 @@ static uint64_t key_no_second(const Row *row)
     return pack(key_no_contribution(row), FORM_BITS, row->makes[0]);
 }
 
-static uint64_t key_no_dy(const Row *row)
-{
-    return pack(pack(key_no_second(row), ASK_BITS, row->ask[1]), FORM_BITS,
-                row->makes[1]);
-}
-
 /* Makes the factor's rows from the rows of the factor before it. */
 static void merge_rows(Factor *factor, const Factor *before, uint64_t (*key)(const Row *))
 {
@@ -78,7 +72,9 @@ static void find_rows(Elimination *e)
             row.shared[o] = op_view_is_alias(&c->view, o) ? needs->wanted_dy[o] : 0;
         }
         index_add(&e->shared, pack_dy(row.shared));
-        uint32_t at = index_add(&e->no_dy.keys, key_no_dy(&row));
+        uint32_t at = index_add(&e->no_dy.keys,
+                                pack(pack(key_no_second(&row), ASK_BITS, row.ask[1]),
+                                     FORM_BITS, row.makes[1]));
         if (at == e->no_dy.row->len)
             g_array_append_val(e->no_dy.row, row);
         e->member[g] = (Member){at, index_add(&e->wanted, pack_dy(needs->wanted_dy))};

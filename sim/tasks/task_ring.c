@@ -1,0 +1,125 @@
+/* Context parallelism by a ring (the strategy's cp_comm=p2p; Liu et al. 2023, Ring Attention;
+ * Megatron-LM's own way).
+ *
+ * Each shard's keys and values go around the shards, and their gradients with them, while attention
+ * takes the part that is there. So what the program gathers before attention, and scatters after
+ * its backward, takes the same bytes but runs beside all of attention but its first part: of N
+ * shards,
+ *
+ *     min(the time of the exchanges, (1 - 1/N) that of attention)
+ *
+ * is hidden. Two parts lie on a device at a time, the one in use and the one that comes. Parts of
+ * causal sequences are cut so that all take equally long (zigzag). */
+#include "sim/tasks/buffers.h"
+#include "sim/tasks/task_lower.h"
+
+#include <math.h>
+
+#include "data/base/free.h"
+
+typedef struct {
+    uint32_t first,
+        end; /* tasks among which exchanges of the next attention are; none if equal */
+    double open_s,
+        left_s; /* what of them may be hidden; what the last attention may still hide */
+} Ring;
+
+struct TaskRing {
+    bool *rings; /* [tensor]: keys and values, and their gradients */
+    Ring *group;
+};
+
+static bool *ring_tensors(const Strategy *strategy, const Graph *graph)
+{
+    if (strategy->cp_comm != CP_COMM_P2P)
+        return NULL;
+    bool *rings = g_new0(bool, graph_n_tensors(graph) + 1);
+    ops_each (op, id, graph)
+        for (uint32_t i = 1;
+             op->pass == PASS_FORWARD && op_kind_is_attention(op->kind) && i < op->n_in;
+             i++) {
+            const TensorId gradient = graph_gradient(graph, op->in[i]);
+            rings[op->in[i]] = true;
+            if (gradient != GRAPH_NONE)
+                rings[gradient] = true;
+        }
+    return rings;
+}
+
+/* Whether the instruction is an exchange of the ring. */
+static bool is_exchange(const bool *rings, const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE && instr_axis(instr) == AXIS_SHARDS &&
+           rings[instr->tensor] &&
+           (instr->collective == COLLECTIVE_ALL_GATHER ||
+            instr->collective == COLLECTIVE_REDUCE_SCATTER);
+}
+
+void sim_buffers_ring(PlanBuffers *buffers, const Strategy *strategy,
+                      const Program *program, const Graph *graph)
+{
+    g_autofree bool *rings = ring_tensors(strategy, graph);
+    for (uint32_t b = 0; rings && b < buffers->n; b++) {
+        PlanBuffer *buffer = &buffers->buffer[b];
+        const uint32_t n = group_shards(&program->group[buffer->group]);
+        if (n > 2 && rings[buffer->tensor] &&
+            (is_exchange(rings, &program->instr[buffer->birth])
+                 ? program->instr[buffer->birth].collective == COLLECTIVE_ALL_GATHER
+                 : form_on(AXIS_SHARDS, buffer->form) == FORM_REDUCE))
+            buffer->element_bytes *= 2.0 / n;
+    }
+}
+
+TaskRing *task_ring_new(const SimCase *sim, uint32_t n_groups)
+{
+    bool *rings = ring_tensors(&sim->plan->strategy, sim->graph);
+    if (!rings)
+        return NULL;
+    TaskRing *ring = g_new(TaskRing, 1);
+    *ring = (TaskRing){rings, g_new0(Ring, n_groups)};
+    return ring;
+}
+
+FREE_DEFINE(task_ring_free, TaskRing, ring, free_each(ring->rings, ring->group));
+
+void task_ring_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
+{
+    if (!lower->ring || n == 0 || !is_exchange(lower->ring->rings, instr))
+        return;
+    Ring *of = &lower->ring->group[instr->group];
+    double seconds = INFINITY;
+    for (uint32_t t = first; t < first + n; t++)
+        seconds = fmin(seconds, g_array_index(lower->task, SimTask, t).duration_s);
+    if (instr->collective == COLLECTIVE_REDUCE_SCATTER) {
+        const double hidden = fmin(of->left_s, seconds);
+        task_shorten(lower, first, n, hidden);
+        of->left_s -= hidden;
+        return;
+    }
+    of->open_s += seconds;
+    of->first = of->end > 0 ? of->first : first;
+    of->end = first + n;
+}
+
+void task_ring_attention(Lower *lower, const Instr *instr, double seconds)
+{
+    if (!lower->ring)
+        return;
+    Ring *of = &lower->ring->group[instr->group];
+    const Op *op = graph_get_op(lower->sim->graph, instr->op);
+    const uint32_t n = group_shards(&lower->sim->plan->program->group[instr->group]);
+    bool reads = false;
+    for (uint32_t i = 0; i < op->n_in; i++)
+        reads |= lower->ring->rings[op->in[i]] &&
+                 graph_tensor(lower->sim->graph, op->in[i])->role != ROLE_GRADIENT;
+    if (!reads || n == 1)
+        return;
+    const double most = seconds * (1 - 1.0 / n), hidden = fmin(most, of->open_s);
+    for (uint32_t t = of->first; t < of->end && hidden > 0; t++) {
+        const SimTask *task = &g_array_index(lower->task, SimTask, t);
+        if (task->kind == TASK_COLLECTIVE &&
+            is_exchange(lower->ring->rings, task_instr(lower, task->instr)))
+            task_shorten(lower, t, 1, task->duration_s * hidden / of->open_s);
+    }
+    *of = (Ring){.left_s = most - hidden};
+}
