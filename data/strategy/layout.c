@@ -473,14 +473,15 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
     const bool unlike = stage_list(s) != NULL;
     g_autoptr(GPtrArray) tokens = NULL;
     *layout = (StrategyLayout){0};
-    const bool own =
-        s->etp || s->zero_ranks || s->shares || s->offload || s->sync_every > 1;
+    const bool own = s->etp || s->zero_ranks || s->shares || s->sync_every > 1;
     const OptionRule rule[] = {
         {s->pipeline_layers, "pipeline_layers", "replicas with the same stages here",
          NULL},
         {s->pipeline_shares, "pipeline_shares", "pipeline_layers beside it", NULL},
         {unlike && own, "stages with degrees of their own",
-         "no etp, zero_ranks, shares, offload or sync_every beside them", NULL},
+         "no etp, zero_ranks, shares or sync_every beside them", NULL},
+        {s->offload && s->stage_zero, "offload", "zero for all stages, not stage_zero",
+         NULL},
         {s->microbatches > 1 && (s->micro_batch || s->stage_micro_batch), "micro_batch",
          "micro_batch or microbatches, got both", NULL},
         {s->micro_batch && s->stage_micro_batch, "micro_batch",

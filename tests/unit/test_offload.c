@@ -141,6 +141,31 @@ static void test_one_gpu(void **state)
     assert_true(fits.plan->feasible);
 }
 
+/* Stages with degrees of their own keep states on hosts, too. */
+static void test_unlike_stages(void **state)
+{
+    (void)state;
+    static const char *const base = "stage_tp=2,1 stage_dp=1,2 microbatches=2 zero=1";
+    g_autoptr(GError) error = NULL;
+    g_autofree char *off = g_strconcat(base, " offload=optimizer", NULL);
+    g_auto(Made) plain = planned(HOST("1 GB"), base, &error),
+                 there = planned(HOST("1 GB"), off, &error);
+    assert_no_error(error);
+    g_autoptr(SimReport)
+        here = sim_evaluate(plain.plan, plain.graph, plain.view, "stage", &error),
+        host = sim_evaluate(there.plan, there.graph, there.view, "stage", &error);
+    assert_no_error(error);
+    assert_close((double)host->host_bytes, 12 * parameters_of(there.graph), 0.02);
+    for (uint32_t d = 0; d < 4; d++)
+        assert_true(host->memory_bytes[d] < here->memory_bytes[d]);
+    assert_true(host->iteration_time_s > here->iteration_time_s);
+    g_auto(Made) none = planned(
+        HOST("1 GB"),
+        "stage_tp=2,1 stage_dp=1,2 stage_zero=0,1 microbatches=2 offload=optimizer",
+        &error);
+    assert_error(error, KILTER_ERROR_INPUT, "zero for all stages");
+}
+
 /* With whole layers computed again their inputs wait on hosts, those that the last ones need at
  * once excepted; in `stage` they take their time both ways, in `flow` no more than that. */
 static void test_activations(void **state)
@@ -278,10 +303,10 @@ static void test_techniques(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),      cmocka_unit_test(test_parameters),
-        cmocka_unit_test(test_one_gpu),    cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_searches),
-        cmocka_unit_test(test_techniques),
+        cmocka_unit_test(test_bytes),       cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_one_gpu),     cmocka_unit_test(test_unlike_stages),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_searches),    cmocka_unit_test(test_techniques),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
