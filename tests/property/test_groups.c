@@ -115,6 +115,28 @@ static void test_threads(void **state)
         assert_true(job[k].same);
 }
 
+/* Vertices at opposite ends of the numbers belong together: halves of halves keep their edges. */
+static void test_pairs_stay(void **state)
+{
+    enum { PARTS = 4, VERTICES = 2 * PARTS };
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Mesh) mesh = mesh_new(VERTICES);
+    double weight[VERTICES];
+    uint32_t part[VERTICES];
+    for (uint32_t a = 0; a < VERTICES; a++) {
+        weight[a] = 1;
+        for (uint32_t b = 0; b < a; b++)
+            mesh_edge(mesh, a, b, a + b == VERTICES - 1 ? 100 : 1);
+    }
+    assert_true(mesh_bisect(mesh, weight, PARTS, 1.05, part, &error));
+    for (uint32_t a = 0; a < PARTS; a++) {
+        assert_int_equal(part[a], part[VERTICES - 1 - a]);
+        for (uint32_t b = 0; b < a; b++)
+            assert_int_not_equal(part[a], part[b]);
+    }
+}
+
 /* Clusters of vertices with heavy edges, and light edges between them, are not cut. */
 static void test_light_edges_are_cut(void **state)
 {
@@ -155,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_silent_and_full),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_pairs_stay),
         cmocka_unit_test(test_light_edges_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
