@@ -141,6 +141,11 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
     const bool plan = !stored && !named;
     if (named && (g_str_has_suffix(what, ".json") || g_str_has_suffix(what, ".db")))
         return refuse(error, "%s: no such file", what);
+    if (plan && g_str_has_suffix(what, ".yaml"))
+        return refuse(error,
+                      "%s is no plan; kilter sweep %s --db results.db, then kilter "
+                      "report results.db, make a page of an experiment",
+                      what, what);
     const char *const is = named    ? "is not a file"
                            : stored ? "is a database of results"
                                     : "is taken for a plan";

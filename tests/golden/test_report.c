@@ -119,6 +119,9 @@ static void test_papers(void **state)
     program_refuses(box, "report no-such.json -o x.html", 2,
                     "no-such.json: no such file");
     program_refuses(box, "report r.db -o missing/x.html", 2, "missing");
+    sandbox_write(box, "x.yaml", "name: x\n");
+    program_refuses(box, "report x.yaml -o x.html", 2,
+                    "kilter sweep x.yaml --db results.db");
 }
 
 /* Each bar leads to the row that it is drawn from. */

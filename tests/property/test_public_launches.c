@@ -27,6 +27,11 @@ static const Public PUBLIC[] = {
     {"mixtral_8x7b.sh", "Megatron-LM", 32, "mixtral:kv_heads=8,experts=8,layers=32",
      "global_batch=256,seq=4096,precision=bf16-fp32-grads",
      "pp: 4\ndp: 8\nep: 8\nmicro_batch: 1\nlayers: 8 8 8 8\nzero: 1\n", ""},
+    {"nemo_gpt.yaml", "Megatron-LM", 16, LLAMA("32"),
+     "global_batch=64,seq=4096,precision=bf16-fp32-grads",
+     "pp: 2\ndp: 2\ntp: 4\nmicro_batch: 1\nlayers: 16 16\nrecompute: "
+     "selective\nsequence_parallel: on\n",
+     ""},
     {"deepseek_v3_bridge.py", "Megatron-LM", 1024,
      "mixtral:kv_heads=8,experts=64,layers=61",
      "global_batch=4096,seq=4096,precision=bf16-fp32-grads",
