@@ -786,7 +786,7 @@ static void test_little_is_no_mode(void **state)
     assert_at_most(plan->iteration_time_s, 0.324);
 }
 
-/* What is kept counts once per microbatch, beside what is held. */
+/* A kept tensor counts once per microbatch, beside those that are held. */
 static void test_ample(void **state)
 {
     (void)state;

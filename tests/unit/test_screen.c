@@ -87,7 +87,7 @@ static void test_commands(void **state)
     check_fits("  kilter plan llama:global_batch=128,seq=40960,tp=1,dp=2 "
                "machines-of-a-lab/with-a-long-name.yaml\n",
                40);
-    /* What is quoted stays as it is. */
+    /* Quoted text stays as it is. */
     static const char QUOTED[] = "'models of a lab/the first one, with a name.json'";
     g_autofree char *line = g_strdup_printf("  kilter plan %s dgx-a100\n", QUOTED);
     g_autofree char *quoted = screen_text(line, 40, false);
