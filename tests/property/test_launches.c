@@ -205,6 +205,9 @@ static void test_files(void **state)
          " \"gradient_accumulation_steps\": 3, \"zero_optimization\": {\"stage\": 2},\n"
          " \"bf16\": {\"enabled\": true}}",
          "dp: 8\nmicrobatches: 3\nzero: 2\n"},
+        {"{\"train_batch_size\": 24, \"train_micro_batch_size_per_gpu\": \"auto\",\n"
+         " \"gradient_accumulation_steps\": 3, \"sequence_parallel_size\": 2}",
+         "dp: 4\ncp: 2\ncp_comm: a2a\nmicrobatches: 3\n"},
         {"{\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 3,\n"
          " \"zero_optimization\": {\"stage\": 3}}",
          "!a global batch of 24 on 8 replicas in microbatches of 2: expected a multiple "

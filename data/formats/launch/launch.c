@@ -319,10 +319,10 @@ static uint32_t cp_comm_of(const Launch *launch, const Graph *graph)
 {
     const bool said = launch->value[WORD_CP_COMM] != NULL;
     if (says(launch, WORD_CP_COMM, "a2a") ||
-        (!said && strcmp(launch->framework, "deepspeed") == 0))
+        (!said && strcmp(launch->framework, "DeepSpeed") == 0))
         return CP_COMM_A2A;
     return says(launch, WORD_CP_COMM, "p2p") ||
-                   (!said && strcmp(launch->framework, "megatron") == 0 &&
+                   (!said && strcmp(launch->framework, "Megatron-LM") == 0 &&
                     strategy_takes_rings(graph))
                ? CP_COMM_P2P
                : CP_COMM_ALLGATHER;
