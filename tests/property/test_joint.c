@@ -807,6 +807,24 @@ static const JointEntry *entry_of(const JointGroup *group, uint32_t tp, Recomput
     return NULL;
 }
 
+/* Of so many machines that not all numbers of them are tried, all of both kinds are. */
+static void test_unions(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_load("8x1xh100-sxm@ib-ndr+8x1xa100-80g@ib-hdr", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = model_build(MODEL[0], 16, NULL, NULL);
+    g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
+    g_autoptr(JointProblem) p = synth_joint_problem(menu, 1, 1, true);
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        n += p->group[g].kinds == 3 && p->group[g].n_devices == 16;
+    assert_int_equal(n, 1);
+}
+
 /* Layers that run again whole take their forward's time in the backward, too. */
 static void test_full_runs_again(void **state)
 {
@@ -1195,6 +1213,7 @@ int main(void)
         cmocka_unit_test(test_positions_of_one_group),
         cmocka_unit_test(test_orders_of_many_kinds),
         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_unions),
         cmocka_unit_test(test_ample),
         cmocka_unit_test(test_full_runs_again),
         cmocka_unit_test(test_walk),
