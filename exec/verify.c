@@ -172,13 +172,13 @@ static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, Tensor
 /* Compares a result in every form in which the ranks hold it. */
 static bool compare_all_forms(const Verify *v, TensorId id, GError **failure)
 {
+    const PlanLayout *layout = &exec_replay_cuts(v->replay)->layout;
+    /* microbatches with an instance of their own */
+    const uint32_t parts =
+        instances_has_parts(layout->instances, id) ? v->plan->program->n_microbatches : 1;
     uint32_t forms = 0;
-    for (uint32_t g = 0; g < exec_replay_cuts(v->replay)->layout.n_groups; g++)
-        for (uint32_t m = 0;
-             m < (instances_has_parts(exec_replay_cuts(v->replay)->layout.instances, id)
-                      ? v->plan->program->n_microbatches
-                      : 1);
-             m++)
+    for (uint32_t g = 0; g < layout->n_groups; g++)
+        for (uint32_t m = 0; m < parts; m++)
             for (uint32_t form = 0; form < FORM_OUTERS * 8; form++) {
                 if (form_inside((Form)form) >= FORM_MAX ||
                     !exec_replay_shards(v->replay, g, m, id, (Form)form))

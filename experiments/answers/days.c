@@ -28,6 +28,8 @@ bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
         if (!report)
             return false;
         const SimCampaignRun *mean = &report->mean;
+        /* The last is the goodput where all failures are exponential and none waits for a machine
+         * (Daly 2006, Eq. 20). */
         g_string_append_printf(
             text, "%.9g\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\t%.9g\n",
             report->interval_s, report->goodput, report->low, report->high,

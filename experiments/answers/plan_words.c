@@ -71,9 +71,9 @@ static void add_costs(const Pace *pace, json_t *object)
 
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
 {
-    const Pace pace =
-        (Pace){sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
-               evaluation->report->iteration_time_s, evaluation->report->toll};
+    const Pace pace = {
+        sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
+        evaluation->report->iteration_time_s, evaluation->report->toll};
     const bool timed =
         graph_is_timed(evaluation->graph) || graph_has_times(evaluation->graph);
     json_object_set_new(object, "samples_per_s",

@@ -61,9 +61,12 @@ static bool find_slopes(TrialProblem *problem, uint32_t i, double *log, GError *
         const uint32_t own =
                            index_of(problem->costs, cost, trial_slot_key(plan->trial, s)),
                        common = index_of(problem->costs, cost, "");
+        /* a launch may be hidden only at present; other costs have no effect elsewhere either */
+        const bool can_rest =
+            cost != COST_LAUNCH && cost != COST_HANDOVER && cost != COST_OVERHEAD;
         if ((own == NO_COST && common == NO_COST) ||
             (problem->known && own != NO_COST && fabs(before[own]) < TRIAL_UNFELT &&
-             (cost != COST_LAUNCH && cost != COST_HANDOVER && cost != COST_OVERHEAD)))
+             can_rest))
             continue;
         const double at = log[s];
         double time_s;

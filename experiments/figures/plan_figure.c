@@ -204,7 +204,7 @@ static void add_spans(const Picture *p)
                 &open[b]);
 }
 
-/* "the busiest links: 8 as a 80 %, 1 as b 3 %"; "-" without a network. Caller frees. */
+/* "the busiest links: 8 like a 80 %, 1 like b 3 %"; "-" without a network. Caller frees. */
 static char *links_text(const SimTimeline *t)
 {
     const double end_s = sim_timeline_end_s(t);
@@ -223,7 +223,7 @@ static char *links_text(const SimTimeline *t)
                 alike++;
             }
         if (alike > 0)
-            g_string_append_printf(text, "%s %u as %s %.0f %%", k ? "," : "", alike,
+            g_string_append_printf(text, "%s %u like %s %.0f %%", k ? "," : "", alike,
                                    t->link[most].name,
                                    end_s > 0 ? 100 * t->link[most].busy_s / end_s : 0);
     }

@@ -363,11 +363,10 @@ static void add_line(GString *out, const Frame *frame, FrameFormat format,
         const char *text = i < texts->len ? texts->pdata[i] : NULL;
         if (i > 0)
             g_string_append(out, LINE[format].between);
-        g_autofree char *safe =
-            format == FRAME_CSV_SAFE && text &&
-                    (*text && strchr("=+-@\t\r", *text) && !number_is(text, NULL))
-                ? g_strconcat("'", text, NULL)
-                : NULL;
+        /* spreadsheets take the text for a formula */
+        const bool formula = format == FRAME_CSV_SAFE && text && *text &&
+                             strchr("=+-@\t\r", *text) && !number_is(text, NULL);
+        g_autofree char *safe = formula ? g_strconcat("'", text, NULL) : NULL;
         if (format == FRAME_CSV || format == FRAME_CSV_SAFE)
             add_csv(out, safe ? safe : text);
         else if (format == FRAME_TEXT)

@@ -18,10 +18,9 @@
 #include "data/base/free.h"
 
 typedef struct {
-    uint32_t first,
-        end; /* tasks among which exchanges of the next attention are; none if equal */
-    double open_s,
-        left_s; /* what of them may be hidden; what the last attention may still hide */
+    uint32_t first, end; /* tasks with the next attention's exchanges; none if equal */
+    double open_s;       /* of these exchanges */
+    double left_s;       /* what the last attention may still hide */
 } Ring;
 
 struct TaskRing {

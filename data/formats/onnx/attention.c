@@ -263,9 +263,10 @@ bool builder_attention(Builder *b, const OnnxNode *node, const OnnxGroup *group)
     for (uint32_t i = 0; i < 3; i++)
         if (!find_role(b, group->in[i], i == 1, &role[i]))
             return false;
-    const bool packed =
-                   (role[0].index == role[1].index && role[0].index == role[2].index &&
-                    role[0].parts == 3 && role[1].parts == 3 && role[2].parts == 3),
+    /* thirds of one product */
+    const bool packed = role[0].index == role[1].index &&
+                        role[0].index == role[2].index && role[0].parts == 3 &&
+                        role[1].parts == 3 && role[2].parts == 3,
                self = is_self(role);
     if (!heads_fit(role) || role[1].product->x != role[2].product->x)
         return builder_refuse(b, "attention of unlike numbers of heads or elements");

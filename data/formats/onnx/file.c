@@ -131,9 +131,9 @@ static json_t *tensor_json(const OnnxFile__Tensor *tensor)
                      "shape", shape);
     if (json && tensor->data_location == 1)
         json_object_set_new(json, "external", json_true());
-    if (json && (list && tensor->n_dims >= 2 &&
-                 onnx_is_triangular(list, n, (uint64_t)tensor->dims[tensor->n_dims - 2],
-                                    (uint64_t)tensor->dims[tensor->n_dims - 1])))
+    if (json && list && tensor->n_dims >= 2 &&
+        onnx_is_triangular(list, n, (uint64_t)tensor->dims[tensor->n_dims - 2],
+                           (uint64_t)tensor->dims[tensor->n_dims - 1]))
         json_object_set_new(json, "triangular", json_true());
     if (!json || !list || n > ONNX_MOST_VALUES)
         return json;

@@ -55,6 +55,8 @@ static bool take_field(Span *span, unsigned wire, Span *content)
     return true;
 }
 
+/* Whether a field is worth reading: of the values of tensors (fields 4, 5, 7, 9 and 10) those of
+ * small ones and of masks. */
 static bool worth(const ProtobufCMessageDescriptor *of, uint64_t field, size_t length,
                   uint64_t dtype)
 {
