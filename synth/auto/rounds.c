@@ -166,9 +166,24 @@ void portfolio_keep(Task *task)
 
 static ORDER_POINTERS(by_own_time, Task, ASCENDING(report->iteration_time_s));
 
+/* How many of the others, which are in order, are compared: MOST_FLOWS, and more where their
+ * programs are short. */
+static uint32_t others_compared(const GPtrArray *others)
+{
+    uint64_t work = 0;
+    uint32_t n = MIN(others->len, MOST_FLOWS);
+    for (; n < others->len; n++) {
+        const Task *other = g_ptr_array_index(others, n);
+        work += program_whole_n(other->plan->program);
+        if (work > SHORT_INSTRUCTIONS)
+            break;
+    }
+    return n;
+}
+
 /* Keeps the task's plan, which is not its choice's own, if it is among the fastest of these, the
- * fastest of each planner and kind of replicas on the choice: by flow, which sees what exchanges hide
- * behind, it may be faster than the choice's own. */
+ * fastest of each planner, kind of replicas and size of buckets on the choice: by flow, which sees
+ * what exchanges hide behind, it may be faster than the choice's own. */
 void portfolio_remember(PortfolioRun *run, Task *task)
 {
     GPtrArray *others = run->others;
@@ -178,10 +193,10 @@ void portfolio_remember(PortfolioRun *run, Task *task)
     for (uint32_t i = others->len; i-- > 0;) {
         const Task *other = g_ptr_array_index(others, i);
         const int order = by_own_time(&other, &task);
-        if (other->choice != task->choice ||
-            ((other->attempt->planner != task->attempt->planner ||
-              other->options.strategy.zero != task->options.strategy.zero) &&
-             order != 0))
+        const bool alike = other->attempt->planner == task->attempt->planner &&
+                           other->options.strategy.zero == task->options.strategy.zero &&
+                           other->options.bucket_bytes == task->options.bucket_bytes;
+        if (other->choice != task->choice || (!alike && order != 0))
             continue;
         if (order <= 0)
             return;
@@ -190,7 +205,7 @@ void portfolio_remember(PortfolioRun *run, Task *task)
     g_ptr_array_add(others, g_memdup2(task, sizeof *task));
     task->view = NULL, task->graph = NULL, task->plan = NULL, task->report = NULL;
     g_ptr_array_sort(others, by_own_time);
-    g_ptr_array_set_size(others, (gint)MIN(others->len, MOST_FLOWS));
+    g_ptr_array_set_size(others, (gint)others_compared(others));
 }
 
 /* Keeps the first of the failures that say most: those on all machines, of these a plan that does

@@ -31,8 +31,10 @@ typedef struct {
 enum { FIRST_ROUND = 1, ROUND = 4 };
 
 /* Plans that are compared again in the end: those of so many choices, the first ones, and as many
- * others, each of so many instructions. In flow messages share links, and steps overlap. */
-enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000 };
+ * others, each of so many instructions; then further ones, of so many together: choices of
+ * MOST_INSTRUCTIONS, others of SHORT_INSTRUCTIONS. In flow messages share links, and steps
+ * overlap. */
+enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000, SHORT_INSTRUCTIONS = 50000 };
 
 /* A try and its result. */
 typedef struct {
