@@ -16,10 +16,12 @@ static void test_usage(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     program_refuses(box, "plna vgg19 hap-8", 2, "unknown command 'plna'");
     program_refuses(box, "plna vgg19 hap-8", 2, "did you mean 'plan'?");
-    program_refuses(box, "HAP", 2, "unknown command 'HAP'; did you mean 'kilter reproduce HAP'?");
+    program_refuses(box, "HAP", 2,
+                    "unknown command 'HAP'; did you mean 'kilter reproduce HAP'?");
     program_refuses(box, "fig13", 2, "did you mean 'kilter reproduce fig13'?");
     program_refuses(box, "fig2", 2, "'kilter reproduce hap-fig2'?");
-    program_refuses(box, "A100-PCIE-40G", 2, "did you mean 'kilter devices a100-pcie-40g'?");
+    program_refuses(box, "A100-PCIE-40G", 2,
+                    "did you mean 'kilter devices a100-pcie-40g'?");
     program_refuses(box, "HAP-8", 2, "did you mean 'kilter clusters hap-8'");
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
@@ -27,11 +29,14 @@ static void test_usage(void **state)
     program_refuses(box, "theory vgg19 --gpus -2147483648", 2, "--gpus: expected 1 to");
     program_refuses(box, "days 3 vgg19 hap-8 -j -2147483648", 2, "--jobs: expected 0 to");
     program_refuses(box, "verify vgg19 --shapes 0", 2, "--shapes: expected 1 to 1000");
-    program_refuses(box, "plan --planner hap vgg19 hap-8 extra", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "plan --planner hap vgg19 hap-8 extra", 2,
+                    "expected MODEL CLUSTER");
     program_refuses(box, "models --no-such-option", 2, "no-such-option");
     program_refuses(box, "plan --planner hap " SMALL " hap-8 --seed one", 2, "--seed");
-    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set bucket", 2, "key=value");
-    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set no_such_key=1", 2, "no_such_key");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set bucket", 2,
+                    "key=value");
+    program_refuses(box, "plan --planner hap " SMALL " hap-8 --set no_such_key=1", 2,
+                    "no_such_key");
     program_refuses(box, "sweep x.yaml -j -1", 2, "-j");
     program_refuses(box, "sweep x.yaml -j1x", 2, "1x");
 }
@@ -40,8 +45,9 @@ static void test_usage(void **state)
 static void test_narrow_terminal(void **state)
 {
     (void)state;
-    static const char *const LINES[] = {"", "help --all", "simulate --help", "planners",
-                                        "plan vgg19 hap-8 -p hap", "models", "doctor"};
+    static const char *const LINES[] = {
+        "",       "help --all", "simulate --help", "planners", "plan vgg19 hap-8 -p hap",
+        "models", "doctor"};
     test_needs("script");
     test_needs("stty");
     for (uint32_t i = 0; i < G_N_ELEMENTS(LINES); i++) {
@@ -67,7 +73,8 @@ static void test_joined_options(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     static const char *const PAIR[][2] = {
-        {"plan --planner hap " SMALL " hap-8 -oa.json -q", "plan --planner hap " SMALL " hap-8 -o b.json -q"},
+        {"plan --planner hap " SMALL " hap-8 -oa.json -q",
+         "plan --planner hap " SMALL " hap-8 -o b.json -q"},
         {"simulate a.json -fflow", "simulate a.json -f flow"},
         {"simulate -vf flow a.json", "simulate -v -f flow a.json"},
         {"simulate -vfflow a.json", "simulate -v --fidelity flow a.json"},
@@ -113,15 +120,18 @@ static void test_unknown_names(void **state)
     program_refuses(box, "plan vgg20 hap-8 -o p.json", 2, "did you mean 'vgg19'?");
     program_refuses(box, "plan --planner hap vgg19 hap-8 --set bukket=1MB", 2,
                     "did you mean 'bucket'?");
-    program_refuses(box, "plan --planner hap vgg19:layres=3 hap-8 -o p.json", 2, "layres");
+    program_refuses(box, "plan --planner hap vgg19:layres=3 hap-8 -o p.json", 2,
+                    "layres");
     program_refuses(box, "plan --planner hap vit:hidden=770 hap-8 -o p.json", 2, "heads");
     program_refuses(box, "plan --planner hap vgg19 hap-9 -o p.json", 2, "hap-9");
     program_refuses(box, "plan vgg19 hap-8 --planner hpa -o p.json", 2,
                     "did you mean 'hap'?");
-    program_refuses(box, "plan --planner hap vgg19 hap-8 --granularity rack -o p.json", 2, "rack");
+    program_refuses(box, "plan --planner hap vgg19 hap-8 --granularity rack -o p.json", 2,
+                    "rack");
     program_refuses(box, "simulate vgg19 hap-8 --fidelity exact", 2, "exact");
     program_refuses(box, "figure fig13", 2, "hap-fig13");
-    program_refuses(box, "figure ../plots/hap-fig13", 2, "expected one of amp-fig2");
+    program_refuses(box, "figure ../plots/hap-fig13", 2, "did you mean 'hap-fig13'?");
+    program_refuses(box, "figure 17q", 2, "expected one of amp-fig2");
     program_refuses(box, "reproduce hapfig13", 2, "did you mean 'hap-fig13'?");
     program_refuses(box, "reproduce scorecard:nothing --measured .", 2,
                     "unknown data set");
@@ -166,10 +176,10 @@ static void test_impossible_pairs_are_rows(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    sandbox_write(box, "x.yaml",
-                  GRID("'vit:layers=1,hidden=63,heads=4', '" SMALL "'", "hap-8",
-                       "dp-ev, amp, 'dp-ev:pin=none.such=identity'")
-                  "  granularity: [machine]\n");
+    sandbox_write(
+        box, "x.yaml",
+        GRID("'vit:layers=1,hidden=63,heads=4', '" SMALL "'", "hap-8",
+             "dp-ev, amp, 'dp-ev:pin=none.such=identity'") "  granularity: [machine]\n");
     g_auto(Ran) ran = program_run_good(box, "sweep x.yaml --db r.db");
     assert_non_null(strstr(ran.out, "6 configurations, 0 already there, 6 evaluated (0 "
                                     "out of memory, 5 impossible)"));
@@ -207,7 +217,8 @@ static void test_wrong_unit(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "wrong.yaml", wrong);
     program_refuses(box, "plan --planner hap " SMALL " ./wrong.yaml -o p.json", 2, place);
-    program_refuses(box, "plan --planner hap " SMALL " ./wrong.yaml -o p.json", 2, "10.8 GiB");
+    program_refuses(box, "plan --planner hap " SMALL " ./wrong.yaml -o p.json", 2,
+                    "10.8 GiB");
     sandbox_write(box, "x.yaml", GRID("vgg19", "./wrong.yaml", "hap"));
     program_refuses(box, "sweep x.yaml --db r.db", 2, "10.8 GiB");
 }
@@ -299,8 +310,9 @@ static void test_plan_that_cannot_fit(void **state)
     g_autofree char *simulate = g_strdup_printf("simulate %s --json", big);
     program_refuses(box, plan, 3, "bytes");
     program_refuses(box, plan, 3, "device ");
-    program_refuses(box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
-                    "it is proved that no plan of 'hap' fits with these settings");
+    program_refuses(
+        box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,memory=1KiB", 3,
+        "it is proved that no plan of 'hap' fits with these settings");
     program_refuses(box, plan, 3, "others that may fit: --planner auto");
     program_refuses(box,
                     "plan transgan amp-het-model --granularity gpu --planner megatron "
@@ -351,8 +363,8 @@ static void test_contradictions(void **state)
     };
     g_autoptr(Sandbox) box = sandbox_new();
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *line =
-            g_strdup_printf("plan --planner hap " SMALL " hap-8 -o p.json %s", cases[i].line);
+        g_autofree char *line = g_strdup_printf(
+            "plan --planner hap " SMALL " hap-8 -o p.json %s", cases[i].line);
         program_refuses(box, line, 2, cases[i].part);
     }
 }
@@ -388,7 +400,8 @@ static void test_one_device(void **state)
         json_decref(plan);
     }
     assert_close(least_s, most_s, 1e-9);
-    program_refuses(box, "plan --planner hap " SMALL " star:hosts=0,bandwidth=1Gb/s", 2, "hosts");
+    program_refuses(box, "plan --planner hap " SMALL " star:hosts=0,bandwidth=1Gb/s", 2,
+                    "hosts");
 }
 
 /* Devices without speed and links without bandwidth are refused. */
@@ -411,10 +424,12 @@ static void test_zero_rates(void **state)
         assert_int_equal(g_strv_length(parts), 2);
         g_autofree char *wrong = g_strjoinv(cases[i].zero, parts);
         sandbox_write(box, "zero.yaml", wrong);
-        program_refuses(box, "plan --planner hap " SMALL " ./zero.yaml -o p.json", 2, cases[i].part);
+        program_refuses(box, "plan --planner hap " SMALL " ./zero.yaml -o p.json", 2,
+                        cases[i].part);
     }
-    program_refuses(box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,rate=0TFLOP/s", 2,
-                    "rate: expected 1");
+    program_refuses(
+        box, "plan --planner hap " SMALL " star:hosts=2,bandwidth=1Gb/s,rate=0TFLOP/s", 2,
+        "rate: expected 1");
 }
 
 /* Dims smaller than the number of devices: some devices have nothing, or the planner refuses. */
@@ -439,12 +454,14 @@ static void test_small_dims(void **state)
                     "its batch cannot be sharded over 8 devices");
     program_refuses(box, "plan " TINY "global_batch=3 hap-8 --planner hidup", 2,
                     "a batch of 3 cannot be cut in two microbatches");
-    program_refuses(box, "plan --planner hap " TINY "global_batch=7 hap-8 --set microbatches=2", 2,
-                    "it has 7 pieces, not a multiple of 2 microbatches");
-    program_refuses(box,
-                    "plan --planner hap gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
-                    "--planner amp --set dp=8",
-                    2, "expected a divisor of the global batch, 7");
+    program_refuses(
+        box, "plan --planner hap " TINY "global_batch=7 hap-8 --set microbatches=2", 2,
+        "it has 7 pieces, not a multiple of 2 microbatches");
+    program_refuses(
+        box,
+        "plan --planner hap gpt2:layers=2,global_batch=7 hap-8 --granularity gpu "
+        "--planner amp --set dp=8",
+        2, "expected a divisor of the global batch, 7");
 #undef TINY
 }
 

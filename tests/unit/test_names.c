@@ -32,6 +32,7 @@ static void test_hints(void **state)
                  {"gtp2", "; did you mean 'gpt2'?"},
                  {"openai-community/GPT2", "; did you mean 'gpt2'?"},
                  {"google/vit-large-patch16", "; did you mean 'vit'?"},
+                 {"bert-base-uncased", "; did you mean 'bert-base'?"},
                  {"vitamin", ""},
                  {"resnet", ""},
                  {"", ""}};
@@ -41,6 +42,11 @@ static void test_hints(void **state)
             TEST_FAIL_AT(__FILE__, __LINE__, "%s: '%s', expected '%s'", cases[i].name,
                          hint, cases[i].hint);
     }
+    static const char *const llama[] = {"llama", "llama-3.1-8b", NULL};
+    g_autofree char *other = names_hint("llama-3.1-9b", llama),
+                    *tuned = names_hint("meta-llama/Llama-3.1-8B-Instruct", llama);
+    assert_string_equal(other, "; did you mean 'llama-3.1-8b'?");
+    assert_string_equal(tuned, "; did you mean 'llama-3.1-8b'?");
     g_autofree char *longer = g_strnfill(1000, 'v');
     g_autofree char *hint = names_hint(longer, KNOWN);
     assert_string_equal(hint, "");
