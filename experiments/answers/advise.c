@@ -172,6 +172,14 @@ static json_t *advise_faster_json(const AdviseRow *row, const AdviseRow *first)
                                         first->choice->view, first->iteration_s);
 }
 
+static Evaluation choice_evaluation(const PortfolioChoice *choice)
+{
+    return (Evaluation){.graph = choice->graph,
+                        .view = choice->view,
+                        .plan = choice->plan,
+                        .report = choice->report};
+}
+
 /* first: the row of the fastest choice. */
 static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
                         const AdviseRow *first, const AdviseAsked *asked)
@@ -192,10 +200,7 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
     json_object_set_new(object, "mfu", number_or_null(row->mfu));
     json_object_set_new(object, "power_w", number_or_null(row->power_w));
     json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
-    const Evaluation of = {.graph = choice->graph,
-                           .view = choice->view,
-                           .plan = choice->plan,
-                           .report = choice->report};
+    const Evaluation of = choice_evaluation(choice);
     if (choice->best) {
         evaluation_add_range(&of, object);
         g_autofree char *binds = advise_binds(row);
@@ -291,26 +296,46 @@ static bool advise_draw(const AdviseRow *row, uint32_t n, const char *folder,
     return figure_draw_text("advise", text->str, folder, error);
 }
 
+static const double day_s = 86400;
+
+/* Sets what each row takes to the time of a training on so many tokens. */
+static void take_training(AdviseRow *row, uint32_t n, double tokens)
+{
+    for (uint32_t i = 0; i < n && isfinite(row[i].iteration_s); i++) {
+        const Evaluation of = choice_evaluation(row[i].choice);
+        json_t *training =
+            days_training_json(&of, tokens, row[i].dollars_an_hour, row[i].power_w, NULL);
+        const double days = json_number_value(json_object_get(training, "days"));
+        row[i].takes_s = training ? days * day_s : INFINITY;
+        json_decref(training);
+    }
+}
+
 /* Whether some choice reaches the target time and throughput. */
-static bool check_target(const AdviseAsked *asked, const AdviseRow *fastest,
+static bool check_target(const AdviseAsked *asked, const AdviseRow *row, uint32_t n,
                          const AdviseRow *enough, GError **error)
 {
     const bool timed = isfinite(asked->target_s);
     if ((!timed && asked->tokens_per_s == 0) || enough)
         return true;
+    double least_s = INFINITY;
+    for (uint32_t i = 0; i < n; i++)
+        least_s = fmin(least_s, row[i].takes_s);
+    g_autofree char *most = units_format(asked->target_s, QUANTITY_TIME),
+                    *least = units_format(least_s, QUANTITY_TIME);
     if (asked->tokens_per_s == 0)
-        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
-                           "no choice of machines takes at most %g s; the fastest takes "
-                           "%g s",
-                           asked->target_s, fastest->iteration_s);
-    if (fastest->tokens_per_s == 0)
+        return kilter_fail(
+            error, KILTER_ERROR_INFEASIBLE,
+            "no choice of machines takes at most %s%s; the fastest takes %s", most,
+            asked->tokens > 0 ? " for the training" : "", least);
+    if (row->tokens_per_s == 0)
         return refuse(error, "--tokens-per-day: the model's samples are no sequences of "
                              "tokens; --target limits the time of an iteration");
     return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
                        "no choice of machines reaches %g tokens/s%s; the fastest "
                        "reaches %g",
                        asked->tokens_per_s, timed ? " within the target time" : "",
-                       fastest->tokens_per_s);
+                       row->tokens_per_s);
 }
 
 static void add_target(json_t *answer, const Portfolio *portfolio,
@@ -319,6 +344,8 @@ static void add_target(json_t *answer, const Portfolio *portfolio,
     g_autofree char *command = advise_command_of(portfolio, enough->choice, asked);
     json_object_set_new(answer, "within_gpus", json_integer(enough->choice->gpus));
     json_object_set_new(answer, "within_time_s", json_real(enough->iteration_s));
+    if (enough->takes_s > enough->iteration_s)
+        json_object_set_new(answer, "within_days", json_real(enough->takes_s / day_s));
     json_object_set_new(answer, "within_command", json_string(command));
 }
 
@@ -327,14 +354,16 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
 {
     const uint32_t n = portfolio->choices->len;
     g_autofree AdviseRow *row = advise_rows(asked->prices, portfolio);
-    const bool limited = isfinite(asked->target_s) || asked->tokens_per_s > 0;
-    const AdviseRow *enough =
-        limited ? advise_within(row, n, asked->target_s, asked->tokens_per_s) : NULL;
     if (asked->tokens > 0 && !(row->tokens_per_s > 0)) {
         refuse(error, "--tokens: the model's samples are no sequences of tokens");
         return NULL;
     }
-    if (!check_target(asked, row, enough, error) ||
+    if (asked->tokens > 0 && isfinite(asked->target_s))
+        take_training(row, n, asked->tokens);
+    const bool limited = isfinite(asked->target_s) || asked->tokens_per_s > 0;
+    const AdviseRow *enough =
+        limited ? advise_within(row, n, asked->target_s, asked->tokens_per_s) : NULL;
+    if (!check_target(asked, row, n, enough, error) ||
         (asked->plot && !advise_draw(row, n, asked->plot, error)))
         return NULL;
     json_t *choices = json_array();

@@ -132,7 +132,7 @@ static void fill_row(const AdvisePrices *prices, const Sheets *sheets, bool pric
     if (!choice->report)
         return;
     const SimWorkload work = sim_workload(choice->plan, choice->graph, choice->view);
-    row->iteration_s = choice->report->iteration_time_s;
+    row->iteration_s = row->takes_s = choice->report->iteration_time_s;
     row->samples_per_s = work.samples / row->iteration_s;
     row->tokens_per_s = work.tokens / row->iteration_s;
     row->mfu = work.peak > 0 ? work.model_flops / (work.peak * row->iteration_s) : 0;
@@ -165,7 +165,8 @@ AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio)
     }
     for (uint32_t i = 0; i < n; i++) {
         row[i] = (AdviseRow){.choice = g_ptr_array_index(portfolio->choices, i),
-                             .iteration_s = INFINITY};
+                             .iteration_s = INFINITY,
+                             .takes_s = INFINITY};
         fill_row(prices, sheets, priced, &row[i]);
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -185,7 +186,7 @@ const AdviseRow *advise_within(const AdviseRow *row, uint32_t n, double target_s
 {
     const AdviseRow *best = NULL;
     for (uint32_t i = 0; i < n; i++)
-        if (isfinite(row[i].iteration_s) && row[i].iteration_s <= target_s &&
+        if (isfinite(row[i].takes_s) && row[i].takes_s <= target_s &&
             row[i].tokens_per_s >= tokens_per_s &&
             (!best || advise_cost(&row[i]) < advise_cost(best)))
             best = &row[i];

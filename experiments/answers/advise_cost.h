@@ -12,6 +12,7 @@ typedef struct {
 typedef struct {
     const PortfolioChoice *choice;
     double iteration_s, samples_per_s, tokens_per_s, mfu;
+    double takes_s; /* what --target limits: the iteration or, where asked for, the training */
     double dollars_an_hour,
         dollars_per_million;         /* per million tokens, or samples of models without
                                                   * a sequence; NaN: the price of some
@@ -35,8 +36,8 @@ char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster);
 AdviseRow *advise_rows(const AdvisePrices *prices, const Portfolio *portfolio);
 /* Dollars per iteration, or the number of GPUs where a price is not known. */
 double advise_cost(const AdviseRow *row);
-/* The row with the fewest GPUs, or the cheapest where prices are given, of those within the target
- * time and with at least the target tokens per second; NULL: there is none. */
+/* The row with the fewest GPUs, or the cheapest where prices are given, of those that take at most
+ * target_s and have at least the target tokens per second; NULL: there is none. */
 const AdviseRow *advise_within(const AdviseRow *row, uint32_t n, double target_s,
                                double tokens_per_s);
 /* "computation of h100", "communication", "waiting". Caller frees. */

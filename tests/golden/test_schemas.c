@@ -44,7 +44,7 @@ static const char *const LINES[] = {
     "advise " TINY " hap-a100-4 --price h100=2 --top 2",
     "advise gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 2xh100-sxm",
     "advise gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 hap-a100-4 "
-    "--price a100=2 --tokens 1B",
+    "--price a100=2 --tokens 1B --target 100d",
     "compare a.json b.json c.json",
     "sensitivity " TINY " hap-a100-4 --planner dp-cp",
     "simulate a.json -v",

@@ -279,6 +279,8 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
+        {"advise gpt2:layers=2,hidden=64,heads=4,vocab=128 2xv100 --tokens 1T --target 2h",
+         "no choice of machines takes at most 120 min for the training", 3},
         {"advise " MLP " hap-8 --power v100=x", "--power: expected DEVICE=WATTS", 2},
         {"advise " MLP " hap-8 --tokens-per-day many", "--tokens-per-day: expected", 2},
         {"advise " MLP " hap-8 --price v100=1,p100", "got 'p100'", 2},
