@@ -401,7 +401,8 @@ struct DistancePair {
         a = r * n.size;
         b = (r * n.group + g) * n.size;
         const uint64_t head = (h + n.first_head) * n.all_members + g + n.first_member;
-        factor = mask_factor(&n.mask, (sample * n.mask.heads + head) * n.mask.size + at, k);
+        factor =
+            mask_factor(&n.mask, (sample * n.mask.heads + head) * n.mask.size + at, k);
     }
 };
 
@@ -480,8 +481,8 @@ template <typename T> static void relative_attention_dx(const CudaCall *call)
                 for (uint64_t k = 0; k < n.seq; k++) {
                     const DistancePair p(n, i, k);
                     for (uint64_t v = 0; v < n.values; v++)
-                        mean += T(p.factor) * row[k] * dy[from + v] *
-                                kv[p.kv + n.size + v];
+                        mean +=
+                            T(p.factor) * row[k] * dy[from + v] * kv[p.kv + n.size + v];
                 }
                 for (uint64_t k = 0; k < n.seq; k++) {
                     const DistancePair p(n, i, k);

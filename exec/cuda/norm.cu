@@ -45,9 +45,9 @@ template <typename T> static void layer_norm(const CudaCall *call)
         call->queue, rows_of(&call->in[0]), BODY(uint64_t r, Lane lane) {
             const Moments<T> m = moments<T>(x + r * n, n, lane);
             for (uint64_t i = lane.id; i < n; i += lane.n)
-                y[r * n + i] = (x[r * n + i] - m.mean) * m.inverse *
-                                   (plain ? T(1) : T(gamma[i])) +
-                               (plain ? T(0) : T(beta[i]));
+                y[r * n + i] =
+                    (x[r * n + i] - m.mean) * m.inverse * (plain ? T(1) : T(gamma[i])) +
+                    (plain ? T(0) : T(beta[i]));
         });
 }
 CUDA_KERNEL(cuda_layer_norm, layer_norm)
@@ -55,7 +55,8 @@ CUDA_KERNEL(cuda_layer_norm, layer_norm)
 template <typename T> static void layer_norm_dx(const CudaCall *call)
 {
     const bool plain = call->op->n_in == 2;
-    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1), gamma = in<T>(call, plain ? 0 : 2);
+    const In<T> dy = in<T>(call, 0), x = in<T>(call, 1),
+                gamma = in<T>(call, plain ? 0 : 2);
     Out<T> dx = out<T>(call, 0);
     const uint64_t n = last_dim(&call->in[1]);
     rows(

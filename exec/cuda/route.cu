@@ -30,7 +30,8 @@ template <typename T> struct Scores {
     {
         uint32_t better = 0;
         for (uint32_t i = 0; i < n; i++)
-            better += opens(i / size) && (logit[i] > logit[e] || (logit[i] == logit[e] && i < e));
+            better += opens(i / size) &&
+                      (logit[i] > logit[e] || (logit[i] == logit[e] && i < e));
         return opens(e / size) && better < best;
     }
 
@@ -48,7 +49,8 @@ template <typename T> struct Scores {
 };
 
 template <typename T>
-__host__ __device__ static Scores<T> scores_of(In<T> logit, uint32_t n, const OpAttr &attr)
+__host__ __device__ static Scores<T> scores_of(In<T> logit, uint32_t n,
+                                               const OpAttr &attr)
 {
     const uint32_t groups = attr.groups ? attr.groups : 1;
     Scores<T> s = {logit, n, attr.top, n / groups, attr.sigmoid, logit[0], 0, 0};

@@ -5,7 +5,7 @@
 #include "exec/cuda/launch.cuh"
 #include "exec/kernels/position.h"
 
-#define SCAN_EPSILON 1e-6
+#define SCAN_EPSILON  1e-6
 #define SCAN_STEEPEST 0.6065306597126334
 
 template <typename T> __host__ __device__ static T scan_sigmoid(T x)
@@ -103,24 +103,27 @@ template <typename T> struct ScanRun {
         k_length = of.delta ? sqrt(k2) : T(1);
         n_length = of.removes ? sqrt(n2) : T(1);
         q_scale = of.delta ? 1 / sqrt(T(of.keys)) : T(1);
-        const uint64_t head = (of.first_head + h) * of.all_of_group + of.first_of_group + g,
+        const uint64_t head =
+                           (of.first_head + h) * of.all_of_group + of.first_of_group + g,
                        rate = (h * of.group + g) * of.keys;
         const T fixed = T(-of.scale * attention_slope(true, head, of.all_heads));
         const T rise = of.selective ? scan_softplus<T>(gates[row]) : T(1);
-        b = of.selective                            ? rise
-            : !of.gates || of.early || of.removes ? T(1)
-                                                  : T(gates[row * of.gates + of.gates - 1]);
+        b = of.selective ? rise
+            : !of.gates || of.early || of.removes
+                ? T(1)
+                : T(gates[row * of.gates + of.gates - 1]);
         for (uint64_t d = 0; d < of.keys; d++) {
             q[d] = qk[from + d] / q_length * q_scale;
             k[d] = qk[from + of.keys + d] / k_length;
             n[d] = of.removes ? more[from + d] / n_length : T(0);
             c[d] = of.removes ? n[d] * scan_sigmoid<T>(more[from + of.keys + d]) : T(0);
-            const uint64_t at = row * of.gates + (of.gates > 2 || of.early || of.removes ? d : 0);
+            const uint64_t at =
+                row * of.gates + (of.gates > 2 || of.early || of.removes ? d : 0);
             log_a[d] = !of.gates      ? fixed
                        : of.selective ? -exp(T(more[rate + d])) * rise
                        : of.early     ? -exp(T(gates[at]))
-                       : of.removes ? -T(SCAN_STEEPEST) * scan_sigmoid<T>(gates[at])
-                                    : T(gates[at]);
+                       : of.removes   ? -T(SCAN_STEEPEST) * scan_sigmoid<T>(gates[at])
+                                      : T(gates[at]);
             a[d] = exp(log_a[d]);
         }
     }
@@ -168,8 +171,8 @@ template <typename T> static void scan(const CudaCall *call)
                     for (uint64_t j = 0; j < n.values; j++) {
                         T sum = 0;
                         for (uint64_t d = 0; d < n.keys && (t || !n.early); d++)
-                            sum += run.q[d] *
-                                   state[d * n.values + j - (n.early ? n.keys * n.values : 0)];
+                            sum += run.q[d] * state[d * n.values + j -
+                                                    (n.early ? n.keys * n.values : 0)];
                         y[row * n.values + j] = sum;
                     }
                 }
@@ -233,7 +236,10 @@ template <typename T> static void scan_dx(const CudaCall *call)
                             T *ds = &run.ds[at];
                             const T slope = dy[row * n.values + j];
                             *ds += n.early ? T(0) : run.q[d] * slope;
-                            dq += (!n.early ? state[at] : t ? state[at - size] : T(0)) * slope;
+                            dq += (!n.early ? state[at]
+                                   : t      ? state[at - size]
+                                            : T(0)) *
+                                  slope;
                             along += *ds * (n.removes ? T(v[row * n.values + j]) : r[j]);
                             run.dr[j] += run.b * run.k[d] * *ds;
                             run.dp[j] -= run.c[d] * *ds;
@@ -271,7 +277,8 @@ template <typename T> static void scan_dx(const CudaCall *call)
                         } else if (n.early)
                             dgates[at] = da * run.log_a[d];
                         else if (n.removes)
-                            dgates[at] = da * run.log_a[d] * (1 - scan_sigmoid<T>(gates[at]));
+                            dgates[at] =
+                                da * run.log_a[d] * (1 - scan_sigmoid<T>(gates[at]));
                         else if (n.gates > 2 || (n.gates == 2 && n.keys == 1))
                             dgates[at] = da;
                         dg += da;

@@ -14,7 +14,7 @@ template <typename T> static void top_keys(const CudaCall *call)
     const In<T> q = in<T>(call, 0), k = in<T>(call, 1), w = in<T>(call, 2);
     Out<T> chosen = out<T>(call, 0);
     T *room = scratch<T>(call->queue, all * keys);
-    const T equal = sizeof(T) == sizeof(double) ? T(1e-9) : T(1e-5);  // as on the CPU
+    const T equal = sizeof(T) == sizeof(double) ? T(1e-9) : T(1e-5); // as on the CPU
     each(
         call->queue, all, BODY(uint64_t row) {
             const uint64_t b = row / queries, i = row % queries,

@@ -9,7 +9,7 @@
  * that make the plans. All are borrowed. */
 typedef struct {
     const AdvisePrices *prices;
-    double target_s;     /* of the training, or without tokens an iteration; INFINITY: none */
+    double target_s; /* of the training, or without tokens an iteration; INFINITY: none */
     double tokens_per_s; /* at least; 0: none */
     double tokens;       /* of a whole training; 0: not asked */
     bool all;            /* every planner's time */

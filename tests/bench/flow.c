@@ -1,7 +1,7 @@
 /* The time of iterations under the `flow` fidelity: data parallelism over many hosts, and samples
  * with noise. */
-#include "synth/planners/planner.h"
 #include "sim/sim.h"
+#include "synth/planners/planner.h"
 #include "tests/bench/bench.h"
 
 typedef struct {

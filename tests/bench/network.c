@@ -82,8 +82,8 @@ static double hold(uint32_t pending, const double *draw_s, bool heap_only)
     if (heap_only)
         queue.most = UINT32_MAX;
     for (; sequence < pending; sequence++)
-        sim_queue_push(&queue, &(SimEvent){.time_s = draw_s[sequence % DRAWS],
-                                           .order = sequence});
+        sim_queue_push(
+            &queue, &(SimEvent){.time_s = draw_s[sequence % DRAWS], .order = sequence});
     const clock_t start = clock();
     for (uint32_t i = 0; i < HELD; i++) {
         SimEvent event = sim_queue_pop(&queue);

@@ -35,7 +35,8 @@ static double seconds_of(uint32_t i, const char *runtime)
     g_autofree char *line = g_strdup_printf(
         "%s plan %s %s --planner %s --set runtime=%s%s -q", g_getenv("KILTER_BIN"),
         CASE[i].model, CASE[i].cluster, CASE[i].planner, runtime,
-        g_str_equal(CASE[i].planner, "manual") ? " --set zero=3 --set micro_batch=1" : "");
+        g_str_equal(CASE[i].planner, "manual") ? " --set zero=3 --set micro_batch=1"
+                                               : "");
     g_auto(GStrv) argv = g_strsplit(line, " ", -1);
     struct rusage usage;
     int status = 0;

@@ -5,8 +5,8 @@
 #include "balance/balance.h"
 #include "data/data.h"
 #include "synth/answer/ratios.h"
-#include "synth/tag/case.h"
 #include "synth/synth.h"
+#include "synth/tag/case.h"
 #include "tests/bench/bench.h"
 
 enum { GROUPS = 60 };

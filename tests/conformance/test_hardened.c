@@ -120,9 +120,9 @@ static void test_checked(void **state)
 static void test_symbols(void **state)
 {
     (void)state;
-    static const char RELEASED[] =
-        "kilter_clusters\nkilter_free\nkilter_hear\nkilter_models\nkilter_plan\nkilter_planners\n"
-        "kilter_simulate\nkilter_verify\nkilter_version";
+    static const char RELEASED[] = "kilter_clusters\nkilter_free\nkilter_hear\nkilter_"
+                                   "models\nkilter_plan\nkilter_planners\n"
+                                   "kilter_simulate\nkilter_verify\nkilter_version";
     Image image = image_load("libkilter.so");
     g_autofree char *defined = image_is_elf(&image) ? image_symbols(&image, true) : NULL;
     g_free(image.bytes);

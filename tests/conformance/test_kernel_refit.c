@@ -4,25 +4,29 @@
 
 /* Constants of products on lanes and of the memory's passes. They start at round numbers that the hardware suggests, not at what was fitted to all
  * devices. */
-static const KernelFree
-    LANES[] = {KERNEL_FREE(simt, share, 1.05, 0.05),    KERNEL_FREE(simt, tile_half, 9, 0.3),
-               KERNEL_FREE(simt, k_start, 16, 0.7),     KERNEL_FREE(simt, warps_half, 2, 0.7),
-               KERNEL_FREE(simt, tail, 0.8, 0.3),       KERNEL_FREE(simt, bandwidth, 0.8, 0.1),
-               KERNEL_FREE(simt, cache, 64, 0.3),       KERNEL_FREE(simt, cache_keep, 0.5, 0.3),
-               KERNEL_FREE(simt, energy_tile, 30, 0.3), KERNEL_FREE(simt, flops_w, 110, 0.15),
-               KERNEL_FREE(simt, unaligned, 0.95, 0.1), KERNEL_FREE(simt, batched, 1.05, 0.05),
-               KERNEL_FREE(lane, pascal_tile, 16, 0.3), KERNEL_FREE(lane, pascal_row, 30000, 0.3),
-               KERNEL_FREE(lane, pascal_odd, 0.8, 0.3)},
-    MEMORY[] = {KERNEL_FREE(memory, share_hbm, 0.85, 0.1), KERNEL_FREE(memory, share_gddr, 0.8, 0.1),
-                KERNEL_FREE(memory, start, 0.5, 0.5),      KERNEL_FREE(memory, cache_gain, 4, 0.5),
-                KERNEL_FREE(memory, cache_keep, 0.6, 0.3), KERNEL_FREE(memory, miss_from, 0.1, 0.5),
-                KERNEL_FREE(memory, miss_to, 1, 0.3),      KERNEL_FREE(memory, row, 250, 0.5),
-                KERNEL_FREE(memory, odd_row, 0.9, 0.1)},
-    CONVOLUTION[] = {KERNEL_FREE(convolution, implicit, 0.8, 0.2),
-                     KERNEL_FREE(convolution, large, 0.8, 0.2),
-                     KERNEL_FREE(convolution, traffic, 1, 0.4),
-                     KERNEL_FREE(convolution, filter, 4, 0.5),
-                     KERNEL_FREE(convolution, choice, 4, 0.5)};
+static const KernelFree LANES[] =
+    {KERNEL_FREE(simt, share, 1.05, 0.05),    KERNEL_FREE(simt, tile_half, 9, 0.3),
+     KERNEL_FREE(simt, k_start, 16, 0.7),     KERNEL_FREE(simt, warps_half, 2, 0.7),
+     KERNEL_FREE(simt, tail, 0.8, 0.3),       KERNEL_FREE(simt, bandwidth, 0.8, 0.1),
+     KERNEL_FREE(simt, cache, 64, 0.3),       KERNEL_FREE(simt, cache_keep, 0.5, 0.3),
+     KERNEL_FREE(simt, energy_tile, 30, 0.3), KERNEL_FREE(simt, flops_w, 110, 0.15),
+     KERNEL_FREE(simt, unaligned, 0.95, 0.1), KERNEL_FREE(simt, batched, 1.05, 0.05),
+     KERNEL_FREE(lane, pascal_tile, 16, 0.3), KERNEL_FREE(lane, pascal_row, 30000, 0.3),
+     KERNEL_FREE(lane, pascal_odd, 0.8, 0.3)},
+                        MEMORY[] = {KERNEL_FREE(memory, share_hbm, 0.85, 0.1),
+                                    KERNEL_FREE(memory, share_gddr, 0.8, 0.1),
+                                    KERNEL_FREE(memory, start, 0.5, 0.5),
+                                    KERNEL_FREE(memory, cache_gain, 4, 0.5),
+                                    KERNEL_FREE(memory, cache_keep, 0.6, 0.3),
+                                    KERNEL_FREE(memory, miss_from, 0.1, 0.5),
+                                    KERNEL_FREE(memory, miss_to, 1, 0.3),
+                                    KERNEL_FREE(memory, row, 250, 0.5),
+                                    KERNEL_FREE(memory, odd_row, 0.9, 0.1)},
+                        CONVOLUTION[] = {KERNEL_FREE(convolution, implicit, 0.8, 0.2),
+                                         KERNEL_FREE(convolution, large, 0.8, 0.2),
+                                         KERNEL_FREE(convolution, traffic, 1, 0.4),
+                                         KERNEL_FREE(convolution, filter, 4, 0.5),
+                                         KERNEL_FREE(convolution, choice, 4, 0.5)};
 
 static KernelRows *refit_rows(const char *file)
 {

@@ -108,7 +108,8 @@ static void test_a_trial_is_the_evaluation(void **state)
     run("plan -q bert-base:layers=2,batch=2 hap-8 --planner amp --granularity gpu --set "
         "trials=1");
     assert_int_equal(evaluations(), 1);
-    run("plan --planner hap -q bert-base:layers=2,global_batch=24 star:hosts=2,gpus=4,bandwidth=10Gb/s,"
+    run("plan --planner hap -q bert-base:layers=2,global_batch=24 "
+        "star:hosts=2,gpus=4,bandwidth=10Gb/s,"
         "inner_bandwidth=10GB/s --planner manual --set tp=4 --set shares=1,2");
     assert_int_equal(evaluations(), 2);
 }

@@ -61,8 +61,8 @@ static void test_every_planner(void **state)
         write_work(box, "");
         const bool whole = strstr(PLANNED[i], "machine") != NULL;
         g_autofree char *plan =
-            g_strdup_printf("plan --planner hap profile:net.json hap-16 %s %s -o p.json", PLANNED[i],
-                            whole ? "" : "--granularity gpu");
+            g_strdup_printf("plan --planner hap profile:net.json hap-16 %s %s -o p.json",
+                            PLANNED[i], whole ? "" : "--granularity gpu");
         program_runs(box, plan);
         g_autofree char *file = g_build_filename(box->folder, "net.json", NULL);
         assert_int_equal(g_remove(file), 0);

@@ -125,11 +125,11 @@ static void test_batch_norm(void **state)
 static void test_one_sample(void **state)
 {
     (void)state;
-    static const char *const set[] = {
-        "cp=8 cp_comm=a2a zero=1", "cp=8",
-        "cp=4 pp=2 recompute=full", "cp=4 tp=2 sequence_parallel=on zero=3"};
-    static const char *const model =
-        "llama:layers=2,hidden=64,heads=8,kv_heads=8,ffn=96,seq=64,vocab=24,global_batch=1";
+    static const char *const set[] = {"cp=8 cp_comm=a2a zero=1", "cp=8",
+                                      "cp=4 pp=2 recompute=full",
+                                      "cp=4 tp=2 sequence_parallel=on zero=3"};
+    static const char *const model = "llama:layers=2,hidden=64,heads=8,kv_heads=8,ffn=96,"
+                                     "seq=64,vocab=24,global_batch=1";
     for (uint32_t i = 0; i < G_N_ELEMENTS(set); i++)
         assert_true(prove("manual", model, set[i]));
     assert_false(prove("manual", model, "dp=2 cp=4"));

@@ -9,13 +9,13 @@
 enum {
     COMMENT_COLUMN = 100,
     /* Functions that share their name with another one of their module. */
-    MOST_SHARED = 700,
+    MOST_SHARED = 673,
     /* Declarations whose type stands alone on its line. */
-    MOST_TORN = 2,
+    MOST_TORN = 0,
     /* Lines of comments that end beyond COMMENT_COLUMN. */
-    MOST_WIDE = 312,
+    MOST_WIDE = 309,
     /* Files that clang-format 14 would change; tables among them. */
-    MOST_UNFORMATTED = 4,
+    MOST_UNFORMATTED = 0,
 };
 
 static const char *const C_FILES[] = {".c", NULL};

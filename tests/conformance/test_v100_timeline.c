@@ -17,9 +17,9 @@ static bool read_kernel(const Csv *csv, void *kernels, GError **error)
     (void)error;
     const double start_s = 1e-6 * test_number(csv, "start_us");
     const TraceKernel kernel = {.start_s = start_s,
-                           .end_s = start_s + 1e-6 * test_number(csv, "dur_us"),
-                           .collective = test_is(csv, "class", "comm"),
-                           .update = test_is(csv, "phase", "update")};
+                                .end_s = start_s + 1e-6 * test_number(csv, "dur_us"),
+                                .collective = test_is(csv, "class", "comm"),
+                                .update = test_is(csv, "phase", "update")};
     if (!test_is(csv, "phase", "other"))
         g_array_append_val((GArray *)kernels, kernel);
     return true;
@@ -66,7 +66,8 @@ static void add_kernels(Build *build, GArray *kernels, bool updates)
         const uint32_t first_dep = build->dep->len;
         for (uint32_t k = 0; updates && k < kernels->len; k++)
             if (g_array_index(kernels, TraceKernel, k).collective)
-                g_array_append_val(build->dep, g_array_index(kernels, TraceKernel, k).task);
+                g_array_append_val(build->dep,
+                                   g_array_index(kernels, TraceKernel, k).task);
         kernel->task = add(build,
                            (SimTask){.kind = TASK_COMPUTE,
                                      .duration_s = kernel->end_s - kernel->start_s},
@@ -179,8 +180,9 @@ static void test_ddp_iteration(void **state)
     test_rows(sizes, read_size, kernels);
     g_autoptr(SimTimeline) timeline = run(make_tasks(kernels, view->n_devices), view);
 
-    const double measured_s = g_array_index(kernels, TraceKernel, kernels->len - 1).end_s -
-                              g_array_index(kernels, TraceKernel, 0).start_s;
+    const double measured_s =
+        g_array_index(kernels, TraceKernel, kernels->len - 1).end_s -
+        g_array_index(kernels, TraceKernel, 0).start_s;
     const double simulated_s = sim_timeline_end_s(timeline);
     print_message("measured %.1f ms, simulated %.1f ms\n", 1e3 * measured_s,
                   1e3 * simulated_s);

@@ -53,7 +53,8 @@ static void test_edited(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    const double made_s = time_of(box, "plan --planner hap " MODEL " hap-8 -o plan.json --json");
+    const double made_s =
+        time_of(box, "plan --planner hap " MODEL " hap-8 -o plan.json --json");
     g_autofree char *plan = sandbox_read(box, "plan.json");
     g_autoptr(GRegex) regex = g_regex_new("\"rate\": *\"([0-9.]+)", 0, 0, NULL);
     g_autofree char *slower =
@@ -104,7 +105,8 @@ static void test_replicas_of_splits(void **state)
     };
     g_autoptr(Sandbox) box = sandbox_new();
     time_of(box,
-            "plan --planner hap gpt2:layers=1,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
+            "plan --planner hap "
+            "gpt2:layers=1,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
             "star:hosts=6,bandwidth=10Gb/s --planner manual --set tp=3 --set dp=2 -o "
             "plan.json --json");
     g_autofree char *plan = sandbox_read(box, "plan.json");

@@ -154,9 +154,8 @@ static void test_every_key_is_explained(void **state)
     for (uint32_t i = 0; i < G_N_ELEMENTS(RANGES); i++) {
         uint32_t n = 0;
         for (char **at = line + 1; *at; at++) {
-            const char *help = g_str_has_prefix(*at, RANGES[i].key)
-                                   ? *at + strlen(RANGES[i].key)
-                                   : "";
+            const char *help =
+                g_str_has_prefix(*at, RANGES[i].key) ? *at + strlen(RANGES[i].key) : "";
             n += g_str_has_prefix(help, "  ") && help[2] != '\0';
         }
         if (n != 1)

@@ -24,8 +24,8 @@ bool fuzz_read(const void *data, size_t size)
     if (slurm->node->len > 20 || size % 16 != 0) /* a cluster reads all data sheets */
         return true;
     const MachineImport import = {.name = "any",
-                                .sheet = sheets_device(sheets, "t4", NULL),
-                                .nic = sheets_link(sheets, "eth-10", NULL)};
+                                  .sheet = sheets_device(sheets, "t4", NULL),
+                                  .nic = sheets_link(sheets, "eth-10", NULL)};
     g_autoptr(Cluster) cluster = slurm_cluster(slurm, sheets, &import, &error);
     fuzz_check(!cluster == !!error, "either a cluster or an error");
     fuzz_check(!cluster || cluster_gpus(cluster) == slurm_gpus(slurm), "all GPUs");

@@ -53,7 +53,8 @@ static void test_joint_has_four_bounds(void **state)
 {
     (void)state;
     static const char *const line =
-        "plan --planner hap gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16 "
+        "plan --planner hap "
+        "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=16 "
         "hap-a100-p100-4 --granularity gpu -p joint";
     static const char *const over[] = {"by the computation per device",
                                        "tensor parallelism alone", "under 1f1b"};
@@ -78,8 +79,8 @@ static void test_joint_has_four_bounds(void **state)
             assert_close(json_number_value(json_object_get(one, "gap")), s / bound[i] - 1,
                          1e-9);
     }
-    assert_true(bound[0] > 0 && bound[0] <= any * (1 + 1e-9) && any <= bound[1] * (1 + 1e-9) &&
-                bound[1] <= bound[2]);
+    assert_true(bound[0] > 0 && bound[0] <= any * (1 + 1e-9) &&
+                any <= bound[1] * (1 + 1e-9) && bound[1] <= bound[2]);
     json_decref(plan);
 }
 

@@ -51,7 +51,8 @@ static void test_plan_and_simulate(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    json_t *plan = program_json(box, "plan --planner hap " SMALL " hap-8 --json -o p.json");
+    json_t *plan =
+        program_json(box, "plan --planner hap " SMALL " hap-8 --json -o p.json");
     json_t *file = program_json(box, "simulate p.json --json");
     json_t *model = program_json(box, "simulate " SMALL " hap-8 --json");
     json_t *analytic = program_json(box, "simulate p.json --fidelity analytic --json");
@@ -86,10 +87,10 @@ static void test_devices_of_stages(void **state)
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     json_t *plan = program_json(
-        box,
-        "plan --planner hap gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
-        "hap-8 "
-        "--planner manual --set pp=2 --granularity gpu --json");
+        box, "plan --planner hap "
+             "gpt2:layers=2,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=4 "
+             "hap-8 "
+             "--planner manual --set pp=2 --granularity gpu --json");
     const json_t *stages = json_object_get(plan, "pipeline");
     assert_int_equal(json_array_size(stages), 2);
     static const char *const DEVICES[] = {"2 v100 and 2 p100", "4 p100"};

@@ -51,7 +51,7 @@ static void test_compare(void **state)
         if (!strstr(table.out, begin))
             fail_msg("no row '%s' in %s", ROW_OF[k], table.out);
     }
-    assert_null(strstr(table.out, "-0")); /* no idle time below 0 */
+    assert_null(strstr(table.out, "-0"));       /* no idle time below 0 */
     assert_null(strstr(table.out, "P(faster")); /* nobody was asked how sure this is */
     assert_non_null(strstr(table.out, "dp-ev"));
     assert_non_null(strstr(table.out, "amp"));

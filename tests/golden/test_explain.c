@@ -75,7 +75,8 @@ static void test_searched(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    json_t *explanation = explanation_of(box, "plan --planner hap vgg19 hap-8 --explain --json");
+    json_t *explanation =
+        explanation_of(box, "plan --planner hap vgg19 hap-8 --explain --json");
     assert_string_equal(pattern_of(explanation, "features.0.0"), "data parallel");
     assert_string_equal(pattern_of(explanation, "classifier.0"), "column parallel");
     assert_string_equal(pattern_of(explanation, "classifier.1"), "row parallel");
@@ -99,9 +100,9 @@ static void test_doubled(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
-    const char *plan =
-        "plan --planner hap bert-sgmoe:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=512 "
-        "hidup-2x8 -p fastmoe --granularity gpu --explain --json";
+    const char *plan = "plan --planner hap "
+                       "bert-sgmoe:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=512 "
+                       "hidup-2x8 -p fastmoe --granularity gpu --explain --json";
     g_autofree char *twice = g_strdup_printf("%s --set duplex=on", plan);
     json_t *whole = explanation_of(box, plan), *doubled = explanation_of(box, twice);
     assert_true(bytes_of(whole) > 0);
@@ -112,8 +113,9 @@ static void test_doubled(void **state)
 
 /* --- pipelines --- */
 
-#define PIPELINE                                                                     \
-    "plan --planner hap gpt2:layers=4,hidden=64,heads=4,ffn=256,seq=64,vocab=512 amp-het-cluster " \
+#define PIPELINE                                                                   \
+    "plan --planner hap gpt2:layers=4,hidden=64,heads=4,ffn=256,seq=64,vocab=512 " \
+    "amp-het-cluster "                                                             \
     "--planner amp --granularity gpu --set pp=2 "
 
 static bool has_name(const json_t *list, const char *name)

@@ -180,7 +180,8 @@ static void test_matrix(void **state)
     sandbox_write(sandbox, "mig.txt",
                   "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0)\n"
                   "  MIG 3g.40gb     Device  0: (UUID: MIG-0)\nGPU0 CPU\nGPU0 X\n");
-    program_refuses(sandbox, "cluster import mig.txt", 2, "mig.txt:2: expected whole GPUs");
+    program_refuses(sandbox, "cluster import mig.txt", 2,
+                    "mig.txt:2: expected whole GPUs");
 }
 
 /* Some ranks of a machine with direct links have the rings among them, whatever the others have. */
@@ -249,8 +250,9 @@ static void test_slurm(void **state)
                     "does not say how its 2 nodes are connected; expected --nic");
     program_refuses(sandbox, "cluster import plain.txt", 2, "expected a column GRES");
     /* names of a type without gaps, columns between bars, and no names of columns */
-    sandbox_write(sandbox, "bars.txt",
-                  "NODELIST|GRES|STATE\na1|gpu:rtx3090:4|idle\na2|gpu:rtxa6000:2|maint\n");
+    sandbox_write(
+        sandbox, "bars.txt",
+        "NODELIST|GRES|STATE\na1|gpu:rtx3090:4|idle\na2|gpu:rtxa6000:2|maint\n");
     json = program_json(sandbox, "cluster import bars.txt --json");
     assert_int_equal(number(json_object_get(json, "types"), "rtx-3090"), 4);
     assert_int_equal(number(json_object_get(json, "types"), "rtx-a6000"), 2);
@@ -292,12 +294,13 @@ static void test_unlike(void **state)
     assert_string_equal(json_string_value(json_object_get(json, "device")),
                         "1 a100-80g + 1 h100-sxm");
     json_decref(json);
-    program_runs(sandbox,
-                 "plan --planner hap bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml");
-    program_refuses(sandbox,
-                    "plan --planner hap bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml "
-                    "--granularity machine",
-                    2, "has unlike GPUs (1 a100-80g + 1 h100-sxm)");
+    program_runs(sandbox, "plan --planner hap "
+                          "bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml");
+    program_refuses(
+        sandbox,
+        "plan --planner hap bert-base:layers=2,hidden=96,ffn=192,vocab=640,seq=16 u.yaml "
+        "--granularity machine",
+        2, "has unlike GPUs (1 a100-80g + 1 h100-sxm)");
 }
 
 static gboolean check_index(void *key, void *facts, void *sandbox)

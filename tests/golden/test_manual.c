@@ -130,7 +130,8 @@ static void test_planners_explained(void **state)
     json_array_foreach (json_object_get(answer, "planners"), i, planner)
         if (!*json_string_value(json_object_get(planner, "description")) ||
             !*json_string_value(json_object_get(planner, "source")))
-            TEST_FAIL_AT(__FILE__, __LINE__, "%s has no line in data/commands/methods.txt",
+            TEST_FAIL_AT(__FILE__, __LINE__,
+                         "%s has no line in data/commands/methods.txt",
                          json_string_value(json_object_get(planner, "name")));
     json_decref(answer);
 }
@@ -315,15 +316,17 @@ static void test_misspelt_options(void **state)
     program_refuses(box, "sweep x.yaml --shrd=0/2", 2, "did you mean '--shard'?");
     program_refuses(box, "plan vgg19 hap-8 --zzzzzz", 2,
                     "Unknown option --zzzzzz; see kilter plan --help");
-    program_refuses(box, "plan vgg19 hap-8 --fidelity flow", 2,
-                    "Unknown option --fidelity; it is an option of kilter compare, "
-                    "days, memory, report, sensitivity, simulate. See kilter plan --help");
+    program_refuses(
+        box, "plan vgg19 hap-8 --fidelity flow", 2,
+        "Unknown option --fidelity; it is an option of kilter compare, "
+        "days, memory, report, sensitivity, simulate. See kilter plan --help");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_planners_explained), cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_planners_explained),
+        cmocka_unit_test(test_pages),
         cmocka_unit_test(test_bash_completes),
         cmocka_unit_test(test_fish_completes),
         cmocka_unit_test(test_zsh_completes),

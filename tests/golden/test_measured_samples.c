@@ -270,8 +270,7 @@ static const char CLUSTER[] =
     "machines:\n"
     "  - {name: a, count: 2, type: gpu, gpus: 4, inner: {latency: 4 us, bandwidth: 9 "
     "GB/s}, "
-    "source: s}\n"
-    COSTS_TEXT;
+    "source: s}\n" COSTS_TEXT;
 
 /* The fit of that kind in a place. */
 static const json_t *fit_of(const json_t *root, const char *kind)

@@ -19,5 +19,6 @@ __attribute__((constructor)) static void kilter_reached_open(void)
     close(fd);
 }
 
-#define KILTER_REACHED(n) (kilter_reached_bytes ? (void)(kilter_reached_bytes[n] = 1) : (void)0)
+#define KILTER_REACHED(n) \
+    (kilter_reached_bytes ? (void)(kilter_reached_bytes[n] = 1) : (void)0)
 #endif

@@ -3,8 +3,8 @@
 
 #include "data/data.h"
 #include "exec/exec.h"
-#include "synth/train/again.h"
 #include "synth/planners/planner.h"
+#include "synth/train/again.h"
 #include "tests/test.h"
 
 static void test_text(void **state)
@@ -53,8 +53,10 @@ static char *write_cluster(const char *memory, uint32_t small, uint32_t large)
         "  - {name: slow, rate: 100 TFLOP/s, half_rate: 100 TFLOP/s, memory: %s}\n"
         "  - {name: fast, rate: 300 TFLOP/s, half_rate: 300 TFLOP/s, memory: %s}\n"
         "machines:\n"
-        "  - {name: a, type: slow, gpus: %u, count: 2, inner: {link: nvlink3, count: 12}, nic: ib-hdr}\n"
-        "  - {name: h, type: fast, gpus: %u, inner: {link: nvlink4, count: 12}, nic: ib-hdr}\n",
+        "  - {name: a, type: slow, gpus: %u, count: 2, inner: {link: nvlink3, count: "
+        "12}, nic: ib-hdr}\n"
+        "  - {name: h, type: fast, gpus: %u, inner: {link: nvlink4, count: 12}, nic: "
+        "ib-hdr}\n",
         memory, memory, small, large);
     char *path = NULL;
     const int file = g_file_open_tmp("kilter-XXXXXX.yaml", &path, NULL);

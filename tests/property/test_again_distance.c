@@ -156,7 +156,8 @@ static void measure(const char *model, uint32_t kind, double kib, Distance *d)
 static void test_distance(void **state)
 {
     (void)state;
-    static const double NEAR = 0.015; /* the worst of 36 cases: docs/limits-in-numbers.md */
+    static const double NEAR =
+        0.015; /* the worst of 36 cases: docs/limits-in-numbers.md */
     static const double part[] = {0.65, 0.95, 0.55, 0.85, 0.75, 0.45};
     Distance d = {0};
     for (uint32_t c = 0; c < CASES; c++) {

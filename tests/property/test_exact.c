@@ -118,8 +118,7 @@ typedef struct {
 
 /* The bound of the point never exceeds the least time of the space, and is rarely less than the time that the search found. */
 static void check_bound(SynthSpace *space, const ClusterView *view, const double *ratio,
-                        double least_s, double found_s, uint32_t seed,
-                        Tally *tally)
+                        double least_s, double found_s, uint32_t seed, Tally *tally)
 {
     g_autofree double *lo = g_new(double, view->n_devices),
                       *hi = g_new(double, view->n_devices);

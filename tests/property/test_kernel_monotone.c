@@ -121,9 +121,9 @@ static void test_monotone(void **state)
             double *extent = (double *)(void *)((char *)&larger + work);
             *extent += monotone_size(rand, 1, 1 + *extent);
             if (kernel_time_s(device, &larger) < t * (1 - 1e-9))
-                fail_msg("kind %u, %s of %s: %g s, with more samples %g s",
-                         kernel.kind, kernel_format_name(kernel.format),
-                         DEVICE[d], t, kernel_time_s(device, &larger));
+                fail_msg("kind %u, %s of %s: %g s, with more samples %g s", kernel.kind,
+                         kernel_format_name(kernel.format), DEVICE[d], t,
+                         kernel_time_s(device, &larger));
             for (uint32_t n = 0; n < G_N_ELEMENTS(NUMBER); n++) {
                 /* more rows at work at a time find less of L2 */
                 const bool rows =
@@ -134,8 +134,7 @@ static void test_monotone(void **state)
                 monotone_better(&better, n);
                 const double faster = kernel_time_s(&better, &kernel);
                 if (faster > t * (1 + 1e-9))
-                    fail_msg("kind %u, %s of %s: %g s, with more %s %g s",
-                             kernel.kind,
+                    fail_msg("kind %u, %s of %s: %g s, with more %s %g s", kernel.kind,
                              kernel_format_name(kernel.format), DEVICE[d], t, NUMBER[n],
                              faster);
             }
@@ -206,8 +205,8 @@ static void test_least(void **state)
             near += report.least_s > 0.7 * report.time_s;
             if (s < report.least_s * (1 - 1e-9))
                 fail_msg("kind %u, %s of %s: %g parts take %g s, but least is %g s",
-                         whole.kind, kernel_format_name(whole.format),
-                         DEVICE[d], parts, s, report.least_s);
+                         whole.kind, kernel_format_name(whole.format), DEVICE[d], parts,
+                         s, report.least_s);
         }
     }
     print_message("%u of %u known ones are within 30 %%\n", near, known);

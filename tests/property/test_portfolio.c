@@ -220,7 +220,8 @@ static void test_the_most_that_fits(void **state)
         {"--granularity gpu --planner manual --set dp=8 --set micro_batch=1 --most batch",
          "expected a number that takes memory"},
         {"--most layers --scale '*.memory=0.001'", "not even 1 fits"},
-        {"--planner dp-ev --most batch --scale '*.memory=0.01'", " fits; it lacks 12.5 GiB"},
+        {"--planner dp-ev --most batch --scale '*.memory=0.01'",
+         " fits; it lacks 12.5 GiB"},
         {"--effort soon", "--effort: expected quick, normal or long"},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
@@ -279,7 +280,8 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
-        {"advise gpt2:layers=2,hidden=64,heads=4,vocab=128 2xv100 --tokens 1T --target 2h",
+        {"advise gpt2:layers=2,hidden=64,heads=4,vocab=128 2xv100 --tokens 1T --target "
+         "2h",
          "no choice of machines takes at most 120 min for the training", 3},
         {"advise " MLP " hap-8 --power v100=x", "--power: expected DEVICE=WATTS", 2},
         {"advise " MLP " hap-8 --tokens-per-day many", "--tokens-per-day: expected", 2},

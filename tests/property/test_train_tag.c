@@ -36,7 +36,8 @@ static void test_same_bits(void **state)
     g_autofree char *folder = g_dir_make_tmp("kilter-train-XXXXXX", &error);
     assert_no_error(error);
     g_autofree char *curves = g_build_filename(folder, "tag-learning.sql", NULL);
-    const char *const argv[] = {g_getenv("KILTER_TRAIN_TAG"), folder, curves, "test", "weights", NULL};
+    const char *const argv[] = {
+        g_getenv("KILTER_TRAIN_TAG"), folder, curves, "test", "weights", NULL};
     int status;
     assert_true(g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, NULL,
                              NULL, NULL, NULL, &status, &error));

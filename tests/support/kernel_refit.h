@@ -14,8 +14,10 @@ typedef struct {
     size_t at; /* in KernelConstants */
     double start, sd;
 } KernelFree;
-#define KERNEL_FREE(law, name, start, sd) \
-    {#law, #name, offsetof(KernelConstants, law.name), start, sd}
+#define KERNEL_FREE(law, name, start, sd)                           \
+    {                                                               \
+#law, #name, offsetof(KernelConstants, law.name), start, sd \
+    }
 
 typedef struct {
     KernelRows *rows;

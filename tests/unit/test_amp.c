@@ -324,16 +324,11 @@ static void test_long_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dominoes),
-        cmocka_unit_test(test_layers_of_gpt2),
-        cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_memory_of_megatron),
-        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_long_sums),
-        cmocka_unit_test(test_most_tmp),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_times_between_sizes),
+        cmocka_unit_test(test_dominoes),  cmocka_unit_test(test_layers_of_gpt2),
+        cmocka_unit_test(test_meetings),  cmocka_unit_test(test_memory_of_megatron),
+        cmocka_unit_test(test_methods),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_long_sums), cmocka_unit_test(test_most_tmp),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_times_between_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

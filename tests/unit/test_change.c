@@ -232,11 +232,10 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scale_regions),
-        cmocka_unit_test(test_scale),      cmocka_unit_test(test_choose),
-        cmocka_unit_test(test_add),        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_add_device), cmocka_unit_test(test_add_alias),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_scale_regions), cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_choose),        cmocka_unit_test(test_add),
+        cmocka_unit_test(test_links),         cmocka_unit_test(test_add_device),
+        cmocka_unit_test(test_add_alias),     cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,8 @@ typedef struct {
     double seconds, comm_s;
 } Times;
 
-static Times times_of_model(char *model, const char *fidelity,
-                            const char *dispatcher, const char *further)
+static Times times_of_model(char *model, const char *fidelity, const char *dispatcher,
+                            const char *further)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *options =

@@ -73,11 +73,12 @@ static void test_bad_files(void **state)
             LINKS ALL_REDUCE,
         "device_types[0].ops[0].largest: expected 2 B to");
     expect_refusal(HEAD OPS OPS MACHINES LINKS ALL_REDUCE, "ops");
-    expect_refusal(HEAD MACHINES LINKS
-           "  all_reduce: {latency: 9 us, bandwidth: 2 GB/s, pieces: [{up_to: 2 kB, "
-           "latency: 4 us, bandwidth: 1 GB/s}, {up_to: 1 kB, latency: 5 us, bandwidth: "
-           "1 GB/s}]}\n",
-           "collectives.all_reduce.pieces[1].up_to: expected");
+    expect_refusal(
+        HEAD MACHINES LINKS
+        "  all_reduce: {latency: 9 us, bandwidth: 2 GB/s, pieces: [{up_to: 2 kB, "
+        "latency: 4 us, bandwidth: 1 GB/s}, {up_to: 1 kB, latency: 5 us, bandwidth: "
+        "1 GB/s}]}\n",
+        "collectives.all_reduce.pieces[1].up_to: expected");
 }
 
 /* read(write(x)) == x, compared as text. */
@@ -221,11 +222,12 @@ static void test_half_rate(void **state)
     assert_int_equal(graph_get_op(half, update)->pass, PASS_UPDATE);
     assert_close(rule_seconds(half, plain_view, update, false, 1), 2 * 6 * 4 / 2e9,
                  1e-12);
-    expect_refusal(HEAD "    half_rate: 6 GFLOP/s\n    rates: {fp16: 6 GFLOP/s}\n" MACHINES LINKS
-               ALL_REDUCE,
-           "either half_rate or rates.fp16");
+    expect_refusal(
+        HEAD "    half_rate: 6 GFLOP/s\n    rates: {fp16: 6 GFLOP/s}\n" MACHINES LINKS
+            ALL_REDUCE,
+        "either half_rate or rates.fp16");
     expect_refusal(HEAD "    half_rate: 6\n" MACHINES LINKS ALL_REDUCE,
-           "device_types[0].half_rate: expected a rate");
+                   "device_types[0].half_rate: expected a rate");
 }
 
 /* Each format has its own rate: products with parameters run in fp8, the others as bf16; a type

@@ -305,20 +305,19 @@ static void test_refused(void **state)
     (void)state;
     static const struct {
         const char *model, *set, *why;
-    } OF[] = {
-        {MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
-        {MODEL "0", "ep=8 imbalance=4.5", "with at most 4 times"},
-        {MODEL "0", "imbalance=2", "expected ep above 1"},
-        {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"},
-        {MODEL "1", "ep=2 expert_tokens=1,1,1,1,1,1,1,2", "capacity_factor=0"},
-        {MODEL "0", "ep=2 expert_tokens=1,2", "expected 8 numbers"},
-        {MODEL "0", "ep=2 expert_tokens=1,2;1,2", "one for each of 4"},
-        {MODEL "0", "ep=8 expert_tokens=1,0,0,0,0,0,0,0", "with at most 4 times"},
-        {MODEL "0", "ep=8 expert_tokens=0,0,0,0,0,0,0,0", "some tokens"},
-        {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,x", "'x'"},
-        {MODEL "0", "ep=8 expert_tokens=@/nowhere", "/nowhere: no such file"},
-        {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,2 imbalance=2", "got both"},
-        {MODEL "0", "expert_tokens=1,1,1,1,1,1,1,2", "expected ep above 1"}};
+    } OF[] = {{MODEL "1", "ep=8 imbalance=2", "capacity_factor=0"},
+              {MODEL "0", "ep=8 imbalance=4.5", "with at most 4 times"},
+              {MODEL "0", "imbalance=2", "expected ep above 1"},
+              {"gpt2:layers=2", "imbalance=2", "capacity_factor=0"},
+              {MODEL "1", "ep=2 expert_tokens=1,1,1,1,1,1,1,2", "capacity_factor=0"},
+              {MODEL "0", "ep=2 expert_tokens=1,2", "expected 8 numbers"},
+              {MODEL "0", "ep=2 expert_tokens=1,2;1,2", "one for each of 4"},
+              {MODEL "0", "ep=8 expert_tokens=1,0,0,0,0,0,0,0", "with at most 4 times"},
+              {MODEL "0", "ep=8 expert_tokens=0,0,0,0,0,0,0,0", "some tokens"},
+              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,x", "'x'"},
+              {MODEL "0", "ep=8 expert_tokens=@/nowhere", "/nowhere: no such file"},
+              {MODEL "0", "ep=8 expert_tokens=1,1,1,1,1,1,1,2 imbalance=2", "got both"},
+              {MODEL "0", "expert_tokens=1,1,1,1,1,1,1,2", "expected ep above 1"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
         g_autoptr(GError) error = NULL;
         g_auto(Made) made = make("manual", OF[i].model, "dgx-h100", OF[i].set, &error);

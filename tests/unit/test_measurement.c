@@ -119,7 +119,7 @@ static void test_bad_rows(void **state)
     }
     expect_refusal("m.csv", HEADER, "holds no measurement");
     expect_refusal("m.csv", "colour," HEADER,
-           "m.csv:1: column 'colour': expected one of device,");
+                   "m.csv:1: column 'colour': expected one of device,");
     expect_refusal("m.csv", "device,kind,median_s\n", "expected a column 'shape'");
     expect_refusal("m.csv", "something else\n", "expected a measurement file");
     expect_refusal("m.csv", "", "expected a measurement file");
@@ -171,13 +171,15 @@ static void test_nccl_text(void **state)
         assert_close(at(named, 0)->median_s, cases[i].seconds, 1e-12);
     }
     expect_refusal("x.log", NCCL_HEAD NCCL_ROWS, "expected '# Collective test starting");
-    expect_refusal("x.log", "# Collective test starting: hypercube_perf\n" NCCL_HEAD NCCL_ROWS,
-           "no cost follows from it");
+    expect_refusal("x.log",
+                   "# Collective test starting: hypercube_perf\n" NCCL_HEAD NCCL_ROWS,
+                   "no cost follows from it");
     expect_refusal("all_reduce.log", NCCL_HEAD "\n 1024 256 float\n", "cut off");
-    expect_refusal("all_reduce.log", NCCL_HEAD "\n 1024 256 float sum -1 N/A 0 0 0\n", "cut off");
+    expect_refusal("all_reduce.log", NCCL_HEAD "\n 1024 256 float sum -1 N/A 0 0 0\n",
+                   "cut off");
     expect_refusal("all_reduce.log",
-           "# size count type time algbw busbw\n 1024 256 float 9 0 0 0\n",
-           "no list of the ranks");
+                   "# size count type time algbw busbw\n 1024 256 float 9 0 0 0\n",
+                   "no list of the ranks");
     expect_refusal("all_reduce.log", "# algbw busbw\n", "expected rows of nccl-tests");
 }
 
@@ -251,13 +253,16 @@ static void test_nccl_json(void **state)
     assert_close(at(list, 0)->median_s, 12.5e-6, 1e-12);
     expect_refusal("x.json", JSON("all_gather", ""), "holds no measurement");
     expect_refusal("x.json", JSON("other", ""), "expected output of all_reduce_perf");
-    expect_refusal("x.json", JSON("hypercube", "{\"size\": 9, \"out_of_place\": {\"time\": 1}}"),
-           "no cost follows");
-    expect_refusal("x.json", JSON("all_gather", "{\"size\": 4096}"), "results[0]: expected size");
     expect_refusal("x.json",
-           JSON("all_gather",
-                "{\"size\": 4096, \"out_of_place\": {\"time\": 9}}, {\"size\": 4096}"),
-           "results[1]: expected size");
+                   JSON("hypercube", "{\"size\": 9, \"out_of_place\": {\"time\": 1}}"),
+                   "no cost follows");
+    expect_refusal("x.json", JSON("all_gather", "{\"size\": 4096}"),
+                   "results[0]: expected size");
+    expect_refusal(
+        "x.json",
+        JSON("all_gather",
+             "{\"size\": 4096, \"out_of_place\": {\"time\": 9}}, {\"size\": 4096}"),
+        "results[1]: expected size");
     expect_refusal("x.json", "{}", "expected the JSON of nccl-tests");
     /* Machines are counted where every process names its own. */
     static const struct {

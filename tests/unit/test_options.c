@@ -13,14 +13,14 @@ static bool read_word(const char *text, const char **kept, GError **error)
 }
 
 #define LAW_WORDS(X) X(LAW_FLAT, "flat") X(LAW_NORMAL, "normal") X(LAW_GAMMA, "gamma")
-#define SAMPLE_OPTION_TABLE(X)                      \
-    X(CHOICE(LAW_WORDS), law, "law", "normal")      \
-    X(COUNT(1, 8), streams, "streams", "1")         \
-    X(NUMBER(-1, 10), jitter, "jitter", "0.5")      \
-    X(BYTES, bucket, "bucket", "1MiB")              \
-    X(TIME, restart, "restart", "0")                \
-    X(TEXT, note, "note", "")                       \
-    X(PARSED(read_word), word, "word", "")          \
+#define SAMPLE_OPTION_TABLE(X)                 \
+    X(CHOICE(LAW_WORDS), law, "law", "normal") \
+    X(COUNT(1, 8), streams, "streams", "1")    \
+    X(NUMBER(-1, 10), jitter, "jitter", "0.5") \
+    X(BYTES, bucket, "bucket", "1MiB")         \
+    X(TIME, restart, "restart", "0")           \
+    X(TEXT, note, "note", "")                  \
+    X(PARSED(read_word), word, "word", "")     \
     X(TEXT, way, "way", "none")
 
 typedef struct {
@@ -152,8 +152,9 @@ static void test_help(void **state)
     (void)state;
     g_autoptr(GString) help = g_string_new(""), keys = g_string_new("first");
     options_help(&table, help);
-    assert_non_null(strstr(help->str, "\n  streams           1          communication streams per "
-                                      "device; "));
+    assert_non_null(strstr(help->str,
+                           "\n  streams           1          communication streams per "
+                           "device; "));
     assert_non_null(strstr(help->str, "\n  note              -          \n"));
     options_keys(&table, keys);
     assert_string_equal(keys->str,

@@ -65,8 +65,7 @@ static void test_pages(void **state)
         {"<p>{a}</p>", "<p>x&lt;y &amp; z</p>"},
         {"{a:raw}", "x<y & z"},
         {"{b:n}, {c:n}, {d:n}, {e:n}, {f:n}", "114,000, 0.117, 8,192, 1.00, 0"},
-        {"{b:time} {c:+time} {c:n%}",
-         "31.7\u00a0h 117 <small>ms</small> 11.7\u00a0%"},
+        {"{b:time} {c:+time} {c:n%}", "31.7\u00a0h 117 <small>ms</small> 11.7\u00a0%"},
         {"[*l:<i>{.}</i>]", "<i>&lt;</i><i>2</i>"},
     };
     json_t *value =

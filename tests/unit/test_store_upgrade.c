@@ -70,7 +70,8 @@ static void append_row(uint32_t n_columns, char **value, char **column, void *da
 
 /* All that a row says, member by member, without the question's release and number of answers. */
 static const char ROWS[] =
-    "SELECT replace(replace(config, '\"answers\":1,', ''), ',\"version\":\"1.4.0\"', ''), "
+    "SELECT replace(replace(config, '\"answers\":1,', ''), ',\"version\":\"1.4.0\"', "
+    "''), "
     "model, cluster, entry, axes, planner, gpus, status, "
     "message, printf('%!.17g', iteration_time_s), stages, plan, "
     "peak_memory_bytes, json_extract(detail, '$.devices'), "

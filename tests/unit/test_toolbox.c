@@ -1,6 +1,6 @@
 /* The toolbox: heaps, loops on threads and texts of JSON. */
-#include <glib/gstdio.h>
 #include <float.h>
+#include <glib/gstdio.h>
 #include <jansson.h>
 
 #include "data/base/json.h"

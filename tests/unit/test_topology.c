@@ -177,8 +177,7 @@ static char *file_text(const char *topology)
         "  - {name: a, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
         "source: s}\n"
         "  - {name: b, type: v, gpus: 2, inner: {latency: 4 us, bandwidth: 9 GB/s}, "
-        "source: s}\n"
-        COSTS_TEXT,
+        "source: s}\n" COSTS_TEXT,
         topology, NULL);
 }
 

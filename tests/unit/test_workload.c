@@ -11,7 +11,8 @@ static void test_samples_and_tokens(void **state)
         const char *model;
         double samples, tokens;
     } CASE[] = {
-        {"gpt2:layers=2,hidden=64,heads=2,ffn=64,seq=32,vocab=128,global_batch=16", 16, 512},
+        {"gpt2:layers=2,hidden=64,heads=2,ffn=64,seq=32,vocab=128,global_batch=16", 16,
+         512},
         {"bert-base:layers=1,seq=32,global_batch=16", 16, 512},
         {"vit:layers=1,global_batch=16", 16, 0},
         {"vgg19:width=8,fc=64,global_batch=16", 16, 0},
