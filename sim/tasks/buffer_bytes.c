@@ -54,14 +54,19 @@ static void peaks_by_group(Peaks *p)
         p->of[p->first[p->buffers->buffer[i].group + 1]++] = i;
 }
 
+/* Whether buffers of a tensor, such as those of several microbatches, have the same bytes. */
+static bool bytes_are_alike(const PlanBuffer *a, const PlanBuffer *b)
+{
+    return a->group == b->group && a->form == b->form && a->held == b->held &&
+           a->element_bytes == b->element_bytes;
+}
+
 /* Adds a buffer at the device's place in its group. */
 static void peaks_add(Peaks *p, const PlanBuffer *buffer, uint32_t place)
 {
     const PlanBuffer **of = &p->last[buffer->tensor];
     double *bytes = &p->last_bytes[buffer->tensor];
-    if (!*of ||
-        !((*of)->group == buffer->group && (*of)->form == buffer->form &&
-          (*of)->held == buffer->held && (*of)->element_bytes == buffer->element_bytes))
+    if (!*of || !bytes_are_alike(*of, buffer))
         *bytes = sim_buffer_bytes(p->sim, buffer, place);
     *of = buffer;
     const uint32_t at[] = {plan_buffer_first(buffer),

@@ -24,6 +24,12 @@ void task_bucket_init(Lower *lower)
 static ORDER_DEFINE(compare_held, Held, ASCENDING(team), ASCENDING(kind), ASCENDING(to),
                     ASCENDING(ready), ASCENDING(instr));
 
+/* Whether both can be in one bucket: the same ranks get the same shares. */
+static bool held_are_alike(const Held *x, const Held *y)
+{
+    return x->team == y->team && x->kind == y->kind && x->to == y->to;
+}
+
 static const Held *held_at(const Lower *lower, uint32_t i)
 {
     return &g_array_index(lower->held, Held, i);
@@ -90,9 +96,7 @@ void task_flush(Lower *lower)
             lower->any_bucket ? limit : MIN(limit, lower->how->first_bucket_bytes);
         bytes += (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
         if (bytes < (double)full && i + 1 < n &&
-            (held_at(lower, i)->team == held_at(lower, i + 1)->team &&
-             held_at(lower, i)->kind == held_at(lower, i + 1)->kind &&
-             held_at(lower, i)->to == held_at(lower, i + 1)->to))
+            held_are_alike(held_at(lower, i), held_at(lower, i + 1)))
             continue;
         lower_bucket(lower, first, i + 1);
         lower->any_bucket = true;

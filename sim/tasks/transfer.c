@@ -132,6 +132,12 @@ static double piece_part(const SimTransfer *t, const Held *have, uint32_t i,
     return batch * inner * (t->cut.has_parts ? of_microbatch : 1);
 }
 
+/* Whether the device has the whole tensor as one of the senders. */
+static bool sends_whole(const SimTransfer *t, const DeviceGroup *from, uint32_t device)
+{
+    return !t->cut.has_parts && t->from == FORM_IDENTITY && group_has(from, device);
+}
+
 static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                        const Held *need, uint32_t replica)
 {
@@ -155,8 +161,7 @@ static void add_pieces(const SimParts *parts, SimTransfer *t, const Held *have,
                     from->device[i], to->device[k], replica,
                     outer * piece_part(t, have, i, need, k, of_microbatch)};
                 if (piece.from != piece.to && piece.part > 0 &&
-                    !(!t->cut.has_parts && t->from == FORM_IDENTITY &&
-                      group_has(from, piece.to)))
+                    !sends_whole(t, from, piece.to))
                     g_array_append_val(t->pieces, piece);
             }
 }

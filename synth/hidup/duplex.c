@@ -181,13 +181,18 @@ static bool nowhere_slower(uint32_t n_classes, const DuplexChoice *a,
     return all;
 }
 
+static bool same_forms(const DuplexChoice *a, const DuplexChoice *b)
+{
+    return memcmp(a->in, b->in, sizeof a->in) == 0 &&
+           memcmp(a->out, b->out, sizeof a->out) == 0;
+}
+
 void duplex_add_choice(DuplexNode *node, uint32_t n_classes, const DuplexChoice *choice)
 {
     g_assert(n_classes > 0 && n_classes <= PRICE_MAX_CLASSES);
     for (uint32_t i = node->choices->len; i-- > 0;) {
         const DuplexChoice *other = &g_array_index(node->choices, DuplexChoice, i);
-        if (!(memcmp(other->in, choice->in, sizeof other->in) == 0 &&
-              memcmp(other->out, choice->out, sizeof other->out) == 0))
+        if (!same_forms(other, choice))
             continue;
         if (nowhere_slower(n_classes, other, choice))
             return;

@@ -13,6 +13,12 @@ typedef struct {
 
 static ORDER_DEFINE(compare, Child, ASCENDING(bound), ASCENDING(action));
 
+/* Whether no strategy with this bound can be better than the best known, or none fits. */
+static bool bound_is_hopeless(const TagState *t, double bound)
+{
+    return isinf(bound) || (t->best_score.lacks <= 0 && bound >= t->best_score.time_s);
+}
+
 /* Searches below a partial strategy. False if evaluations or time ran out. */
 static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t depth)
 {
@@ -32,8 +38,7 @@ static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t dept
     }
     qsort(child, t->space->n_actions, sizeof *child, compare);
     for (uint32_t s = 0; whole && s < t->space->n_actions; s++) {
-        if (isinf(child[s].bound) ||
-            (t->best_score.lacks <= 0 && child[s].bound >= t->best_score.time_s))
+        if (bound_is_hopeless(t, child[s].bound))
             break;
         action[group] = child[s].action;
         whole = branch(t, bound, action, depth + 1);

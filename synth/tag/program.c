@@ -148,6 +148,13 @@ static bool stays_partial(const Builder *b, OpId id)
     return false;
 }
 
+/* Whether the tensor is a gradient that a parameter's update reads. */
+static bool is_final_sum(const Graph *graph, TensorId tensor)
+{
+    return graph_is_parameter_gradient(graph, tensor) &&
+           graph_gradient(graph, graph_tensor(graph, tensor)->of) == tensor;
+}
+
 static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)
 {
     Instr instr = {.kind = INSTR_COMPUTE,
@@ -178,9 +185,7 @@ static void run_op(Builder *b, OpId id)
         *held(b, group, out) = true;
         b->home[out] = group;
         b->partial[out] = partial && (!cut || b->work->batch->form[out] == FORM_REDUCE);
-        if ((graph_is_parameter_gradient(b->graph, out) &&
-             graph_gradient(b->graph, graph_tensor(b->graph, out)->of) == out) &&
-            b->microbatch + 1 == b->n_microbatches)
+        if (is_final_sum(b->graph, out) && b->microbatch + 1 == b->n_microbatches)
             sum_over_replicas(b, out);
     }
 }
