@@ -25,8 +25,8 @@
     X(VIRTUAL, l->n_stages > l->pp, "virtual stages")                            \
     X(SPLIT, l->pp > 1 && schedule_splits(l->schedule),                          \
       "a schedule that computes gradients of weights apart; expected 1f1b")      \
-    X(BACK, schedule_row(l->schedule)->v,                                        \
-      "a schedule that brings stages back to the first device")                  \
+    X(PATTERN, l->schedule == SCHEDULE_V_HALF || l->schedule == SCHEDULE_V_MIN,  \
+      "schedule=v-half or v-min; expected zb-v or dualpipev")                    \
     X(WHOLE, l->experts, "etp=1; expected experts divided as other layers")      \
     X(SHARES, !has_equal_shares(l), "replicas have unequal parts of the batch")  \
     X(ZERO_0, l->zero == 0, "zero=0; expected zero=2 or zero=3")                 \

@@ -41,6 +41,13 @@ static GString *schedule_csv(const ExportCase *c)
     return out;
 }
 
+/* A file of steps runs with stage s on rank s % pp. Where stages go there and back, torchtitan has
+ * the steps itself (PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV). */
+static bool titan_goes_back(const ExportCase *c)
+{
+    return schedule_row(c->layout.schedule)->v;
+}
+
 /* FSDP shards parameters, or only gradients if parameters are kept after the forward; without it
  * replicas are whole. */
 static void put_titan(const ExportCase *c, char **value)
@@ -62,14 +69,13 @@ static void put_titan(const ExportCase *c, char **value)
         g_clear_pointer(&value[WORD_MICROBATCHES], g_free);
         return;
     }
-    /* With a file for its steps, the schedule only says where stages are: stage s on rank s %
-     * pp. */
-    value[WORD_SCHEDULE] =
-        g_strdup(l->schedule == SCHEDULE_GPIPE || l->schedule == SCHEDULE_BREADTH_FIRST
-                     ? schedule_name(l->schedule)
-                 : l->n_stages > l->pp ? "interleaved"
-                                       : "1f1b");
-    value[WORD_STEPS_FILE] = g_strconcat(c->base, ".csv", NULL);
+    const bool named = l->schedule == SCHEDULE_GPIPE ||
+                       l->schedule == SCHEDULE_BREADTH_FIRST || titan_goes_back(c);
+    value[WORD_SCHEDULE] = g_strdup(named                 ? schedule_name(l->schedule)
+                                    : l->n_stages > l->pp ? "interleaved"
+                                                          : "1f1b");
+    if (!titan_goes_back(c))
+        value[WORD_STEPS_FILE] = g_strconcat(c->base, ".csv", NULL);
     value[WORD_MODULES] = modules_text(c);
 }
 
@@ -100,6 +106,9 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
                            c->plan->version);
     export_add_ranks(c, "# ", out);
     export_add_torchrun(c, "# ", "-m torchtitan.train", out);
+    if (value[WORD_STEPS_FILE])
+        g_string_append_printf(out, LAUNCH_STEPS "%s\n",
+                               schedule_name(c->layout.schedule));
     if (strcmp(value[WORD_RECOMPUTE], "none") != 0)
         g_string_append(out, "from torchtitan.distributed.activation_checkpoint import "
                              "FullAC, SelectiveAC\n");
@@ -107,10 +116,11 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
                          "the recipe of your model\n"
                          "\n\ndef plan():\n    config = base()\n");
     launch_write(c->names, "torchtitan", value, add_assignment, out);
+    const bool steps = value[WORD_STEPS_FILE] != NULL;
     export_words_free(value);
     g_string_append(out, "    return config\n");
     export_add_file(files, "", g_steal_pointer(&out));
-    if (c->layout.pp > 1)
+    if (steps)
         export_add_file(files, ".csv", schedule_csv(c));
     return true;
 }

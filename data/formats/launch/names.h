@@ -40,6 +40,9 @@ typedef enum {
     WORD_NOTHING = WORDS /* known, and without effect on plan and costs */
 } LaunchWord;
 
+/* In an exported recipe, before the schedule whose steps are in a file beside it. */
+#define LAUNCH_STEPS "# Steps: "
+
 /* The rows; free with g_array_unref. Flags of Megatron-LM are without "--", and FlagScale and Bridge
  * have them with '_'; other frameworks have paths: "zero_optimization.stage". */
 GArray *launch_names_read(GError **error);

@@ -552,6 +552,22 @@ static void take_ranks(const char *text, GPtrArray *rank)
     }
 }
 
+/* Files of steps are not opened: exporters say which schedule is in them. */
+static void take_steps(const char *text, Launch *launch)
+{
+    const char *file = launch->value[WORD_STEPS_FILE], *at = strstr(text, LAUNCH_STEPS);
+    char **schedule = &launch->value[WORD_SCHEDULE];
+    if (!file || !*file)
+        return;
+    if (!at) {
+        g_ptr_array_add(launch->unknown, g_strdup_printf("the steps in %s", file));
+        return;
+    }
+    at += strlen(LAUNCH_STEPS);
+    g_free(*schedule);
+    *schedule = g_strndup(at, strcspn(at, "\r\n"));
+}
+
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error)
 {
     g_autoptr(Launch) launch = g_new0(Launch, 1);
@@ -578,6 +594,7 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                       : has_line(copy, "(^|[ \t\"'(=])--[a-z]")
                           ? shell_options(file, copy, take_flag, &r, error)
                           : read_tree(&r, text, length, false, error);
+    take_steps(copy, launch);
     uint32_t best = 0;
     for (uint32_t t = 1; t < G_N_ELEMENTS(TABLE); t++)
         best = r.taken[t] > r.taken[best] ? t : best;
