@@ -1,5 +1,4 @@
-/* Days of training with a plan, for `kilter days`, and for --days of `kilter simulate` and `kilter
- * report`. */
+/* Days of training with a plan, for `kilter days`, and for --days of `kilter report`. */
 #pragma once
 
 #include "experiments/cli/command.h"
@@ -33,8 +32,6 @@ COMMAND_RANGES(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
 #define COMMAND_KIND_CAMPAIGN(at, member) \
     COMMAND_PART(CommandCampaign, member, command_campaign_clear, CAMPAIGN_OPTIONS(CAMPAIGN_ENTRY))
 #define COMMAND_KIND_DAYS(at, member) (), (), (COMMAND_ENTRY_OF(at.member.days, STRING, 0, "days", 0)), ()
-#define COMMAND_KIND_CAMPAIGN_PLOT(at, member) \
-    (), (), (COMMAND_ENTRY_OF(at.member.plot, FILENAME, 0, "plot", 0)), ()
 /* clang-format on */
 
 /* Whether no option is given that says nothing without --days. */

@@ -49,7 +49,7 @@ enum { COMMAND_COMPARES = 16, COMMAND_SIMULATES = 64 };
     X(kernel, SIMULATE, "time one kernel on a device", "KIND DEVICE", 2, 2)                                                                       \
     X(sfb, SIMULATE, "find the ops that sufficient factors duplicate (TAG)", "CASES.json | MODEL CLUSTER", 1, 2)                                  \
     X(theory, SIMULATE, "print the sharding theory of a model", "MODEL", 1, 1)                                                                    \
-    X(export, RUN, "write a plan for a framework, or results as CSV", "PLAN.json", 1, 1)                                                          \
+    X(export, RUN, "write a plan for a framework", "PLAN.json", 1, 1)                                                                             \
     X(verify, RUN, "prove a plan, or the sharding rules, by running", "PLAN.json | MODEL CLUSTER | MODEL", 1, 2)                                  \
     X(exec, RUN, "run a plan for real, and time it", "PLAN.json | MODEL CLUSTER", 1, 2)                                                           \
     X(profile, MEASURE, "measure ops and collectives on this machine", "MODEL...", 1, 100)                                                        \

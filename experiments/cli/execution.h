@@ -27,8 +27,3 @@ bool command_execution_write(const CommandExecution *to, const Evaluation *evalu
 bool command_simulate_execution(const char *file, const char *cluster,
                                 const CommandPlanning *how, const CommandOptions *options,
                                 GError **error);
-
-/* kilter run-trace TRACE.0.et CLUSTER | TASKS.json, which kilter simulate also takes for one more
- * release. */
-bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
-                       const CommandOptions *options, GError **error);

@@ -3,14 +3,11 @@
 
 #include "data/base/output.h"
 #include "data/formats/export/export.h"
-#include "experiments/cli/limits.h"
-#include "experiments/cli/table.h"
+#include "experiments/cli/command.h"
 
 /* clang-format off */
 #define EXPORT_OPTIONS(X)                \
-    X(TEXT, target, "to", 0)             \
-    X(FLAG, csv, "csv", 0)               \
-    X(TEXT, experiment, "experiment", 0) \
+    X(TEXT, target, "to", 0) \
     X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, export_options, EXPORT_OPTIONS)
@@ -63,19 +60,6 @@ static bool export_plan(const char *file, const Own *own, const CommandOptions *
     return true;
 }
 
-/* Results, by the old form. */
-static bool export_results(const char *file, const Own *own,
-                           const CommandOptions *options, GError **error)
-{
-    if (!table_export(file, own->experiment, own->output, options, error))
-        return false;
-    if (!options->quiet)
-        limits_note("results are written by kilter table %s --all --csv; export has them "
-                    "for one more release",
-                    file);
-    return true;
-}
-
 static char *export_targets(void)
 {
     GString *text = g_string_new(NULL);
@@ -87,12 +71,7 @@ static char *export_targets(void)
 
 COMMAND_BELOW(export, Own, EXPORT_OPTIONS, export_targets())
 {
-    if (!own->target &&
-        (own->csv || own->experiment || !g_str_has_suffix(argv[1], ".json")))
-        return export_results(argv[1], own, options, error);
     if (!own->target)
         return refuse(error, "expected --to TARGET; see kilter export --help");
-    if (own->csv || own->experiment)
-        return refuse(error, "--csv and --experiment are for results, --to for a plan");
     return export_plan(argv[1], own, options, error);
 }

@@ -52,24 +52,6 @@ static bool command_simulate_tasks(const char *file, const CommandOptions *optio
     return true;
 }
 
-bool command_run_trace(int argc, char **argv, const CommandPlanning *how,
-                       const CommandOptions *options, GError **error)
-{
-    const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);
-    if (format == FORMAT_CHAKRA && argc == 3)
-        return command_simulate_execution(argv[1], argv[2], how, options, error);
-    if (format == FORMAT_CHAKRA)
-        return refuse(error, "%s: a trace runs on a cluster: expected TRACE.0.et CLUSTER",
-                      argv[1]);
-    if (argc == 3)
-        return refuse(error, "%s: expected an execution trace of Chakra before a cluster",
-                      argv[1]);
-    if (how->slowdown || how->granularity || command_changes(how))
-        return refuse(error, "options of the cluster are for traces; %s is a task graph",
-                      argv[1]);
-    return command_simulate_tasks(argv[1], options, error);
-}
-
 /* clang-format off */
 #define RUN_TRACE_OPTIONS(X) \
     X(GRANULARITY, how)      \
@@ -80,5 +62,17 @@ COMMAND_OPTIONS(Own, run_trace_options, RUN_TRACE_OPTIONS)
 
 COMMAND(run_trace, Own, RUN_TRACE_OPTIONS, 0)
 {
-    return command_run_trace(argc, argv, &own->how, options, error);
+    const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);
+    if (format == FORMAT_CHAKRA && argc == 3)
+        return command_simulate_execution(argv[1], argv[2], &own->how, options, error);
+    if (format == FORMAT_CHAKRA)
+        return refuse(error, "%s: a trace runs on a cluster: expected TRACE.0.et CLUSTER",
+                      argv[1]);
+    if (argc == 3)
+        return refuse(error, "%s: expected an execution trace of Chakra before a cluster",
+                      argv[1]);
+    if (own->how.slowdown || own->how.granularity || command_changes(&own->how))
+        return refuse(error, "options of the cluster are for traces; %s is a task graph",
+                      argv[1]);
+    return command_simulate_tasks(argv[1], options, error);
 }

@@ -8,10 +8,8 @@
 #include "experiments/answers.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/answers/jobs.h"
-#include "experiments/cli/campaign.h"
 #include "experiments/cli/command.h"
 #include "experiments/cli/execution.h"
-#include "experiments/cli/limits.h"
 #include "sim/flow/jobs.h"
 
 /* --- several plans on one network --- */
@@ -134,13 +132,9 @@ enum { MOST_SAMPLES = 1000000 };
     X(COUNT, samples, "samples", 'n', 0, MOST_SAMPLES)   \
     X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)             \
     X(EXECUTION, execution)                              \
-    X(DAYS, campaign)                                    \
-    X(CAMPAIGN, campaign)                                \
-    X(CAMPAIGN_PLOT, campaign)                           \
     X(FILE, dot, "dot", 0)                               \
     X(TEXT, cluster, "cluster", 0)                       \
     X(TEXT, place, "place", 0)                           \
-    X(VALUE, argv, char **) /* the command's arguments, for --replan */ \
     X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)
@@ -229,57 +223,29 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     }
     if (samples)
         json_object_set_new(object, "samples", samples_json(samples));
-    /* Files last: the days may be refused. */
-    if (!command_campaign_add(&own->campaign, &own->how, own->argv, options, evaluation,
-                              object, error) ||
-        (own->trace && !write_trace(evaluation, own, error)) ||
+    if ((own->trace && !write_trace(evaluation, own, error)) ||
         (own->dot && !write_dot(evaluation, own->dot, error)) ||
         !command_execution_write(&own->execution, evaluation, &sim, error)) {
         json_decref(object);
         return false;
     }
-    command_report(options, object, ANSWER_EVALUATION, ANSWER_CAMPAIGN, ANSWER_SIMULATE,
-                   NULL);
-    if (own->campaign.days && !options->quiet)
-        limits_note(
-            "--days has a command of its own, kilter days %s; simulate has it for "
-            "one more release",
-            own->campaign.days);
+    command_report(options, object, ANSWER_EVALUATION, ANSWER_SIMULATE, NULL);
     return true;
 }
 
-/* Refuses options that say nothing about `what`: a task graph, traces or several plans. */
-static bool check_no_plan(const Own *own, const char *file, const char *what,
-                          GError **error)
+/* Refuses options that say nothing about several plans. */
+static bool check_single(const Own *own, GError **error)
 {
     const struct {
         const char *option;
         bool given;
-    } OF_PLANS[] = {
-        {"--fidelity", own->fidelity},       {"--trace", own->trace},
-        {"--explain", own->explain},         {"--samples", own->samples && !own->cluster},
-        {"--days", own->campaign.days},      {"--dot", own->dot},
-        {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
+    } OF_PLANS[] = {{"--fidelity", own->fidelity},       {"--trace", own->trace},
+                    {"--explain", own->explain},         {"--dot", own->dot},
+                    {"--chakra", own->execution.chakra}, {"--goal", own->execution.goal}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OF_PLANS); i++)
         if (OF_PLANS[i].given)
-            return refuse(error, "%s is for a plan; %s is %s", OF_PLANS[i].option, file,
-                          what);
-    return true;
-}
-
-/* Task graphs and traces, by the old form. */
-static bool simulate_trace(int argc, char **argv, const Own *own,
-                           const CommandOptions *options, GError **error)
-{
-    if (argc == 2 && own->how.slowdown)
-        return refuse(error, "--slowdown is for plans; %s is a task graph", argv[1]);
-    if (!check_no_plan(own, argv[1], argc == 2 ? "a task graph" : "a trace", error) ||
-        !command_run_trace(argc, argv, &own->how, options, error))
-        return false;
-    if (!options->quiet)
-        limits_note("traces and task graphs have a command of their own, kilter "
-                    "run-trace %s%s%s; simulate has it for one more release",
-                    argv[1], argc == 3 ? " " : "", argc == 3 ? argv[2] : "");
+            return refuse(error, "%s is for a plan; --cluster is for several plans",
+                          OF_PLANS[i].option);
     return true;
 }
 
@@ -297,7 +263,7 @@ static bool simulate_jobs(int argc, char **argv, const Own *own,
         own->how.granularity)
         return refuse(error, "--planner, --granularity, --slowdown and what changes a "
                              "cluster are for one plan");
-    return check_no_plan(own, "--cluster", "for several plans", error) &&
+    return check_single(own, error) &&
            command_simulate_jobs(argv + 1, (uint32_t)argc - 1, own->cluster, own->place,
                                  (uint32_t)own->samples, options, error);
 }
@@ -317,18 +283,17 @@ COMMAND_BELOW(simulate, Own, SIMULATE_OPTIONS, simulate_tables())
         own->fidelity ? own->fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     if (!fidelity || (own->trace && !output_check(own->trace, error)) ||
         (own->dot && !output_check(own->dot, error)) ||
-        !command_campaign_check(&own->campaign, error) ||
         !command_execution_check(&own->execution, error))
         return false;
     if (own->cluster || own->place || argc > 3)
         return simulate_jobs(argc, argv, own, options, error);
     if (argc == 2 && !command_check_plan_file(argv[1], &own->how, options, error))
         return false;
-    const FileFormat format = format_of_file(argv[1], FORMAT_EXECUTION);
-    if ((argc == 2 && format == FORMAT_TASKS) || (argc == 3 && format == FORMAT_CHAKRA))
-        return simulate_trace(argc, argv, own, options, error);
-    own->argv = argv;
-    own->campaign.jobs = own->jobs;
+    if (format_of_file(argv[1], FORMAT_EXECUTION) != FORMATS)
+        return refuse(error,
+                      "%s: expected a plan; traces and task graphs are run by "
+                      "kilter run-trace",
+                      argv[1]);
     g_auto(Evaluation) evaluation = {0};
     return command_evaluate(&own->how, argc, argv, fidelity, options, &evaluation,
                             error) &&

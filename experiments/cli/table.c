@@ -1,11 +1,11 @@
-/* kilter table, and kilter export for results. */
+/* kilter table. */
 #include <stdio.h>
 
 #include "data/base/output.h"
 #include "data/store/store.h"
+#include "experiments/cli/command.h"
 #include "experiments/cli/limits.h"
 #include "experiments/cli/screen.h"
-#include "experiments/cli/table.h"
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/frame.h"
 
@@ -118,12 +118,4 @@ COMMAND(table, Own, TABLE_OPTIONS, 0)
         return frame && table_give(frame, own, options, error);
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;
     return pivot && table_give(pivot, own, options, error);
-}
-
-bool table_export(const char *database, const char *experiment, const char *output,
-                  const CommandOptions *options, GError **error)
-{
-    const Own own = {.csv = TRUE, .output = (char *)output};
-    g_autoptr(Frame) frame = read_results(database, experiment, options, error);
-    return frame && table_give(frame, &own, options, error);
 }

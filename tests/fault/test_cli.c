@@ -476,18 +476,14 @@ static void test_empty_words(void **state)
     program_refuses(box, "plan --planner hap vgg19 hap-8 --without ''", 2,
                     "expected names of machines");
     program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2, "expected a PREFIX");
-    program_refuses(box, "simulate vgg19 hap-8 --mtbf 1h", 2, "--mtbf: expected --days");
+    program_refuses(box, "report p.json --mtbf 1h", 2, "--mtbf: expected --days");
     program_refuses(box, "days vgg19 hap-8", 2, "vgg19");
     program_refuses(box, "days 0 vgg19 hap-8", 2, "--days");
     program_refuses(box, "days 3 vgg19 hap-8 --mtbf garbage -q", 2, "--mtbf");
-    program_refuses(box, "simulate vgg19 hap-8 --plot out", 2, "--plot: expected --days");
-    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf", 2,
-                    "such as leaf:64");
-    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1.5,9h,1", 2,
-                    "whole");
-    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1,0h,1", 2,
-                    "--parts");
-    program_refuses(box, "simulate vgg19 hap-8 --days 3 --parts leaf:1,1ns,1", 2,
+    program_refuses(box, "days 3 vgg19 hap-8 --parts leaf", 2, "such as leaf:64");
+    program_refuses(box, "days 3 vgg19 hap-8 --parts leaf:1.5,9h,1", 2, "whole");
+    program_refuses(box, "days 3 vgg19 hap-8 --parts leaf:1,0h,1", 2, "--parts");
+    program_refuses(box, "days 3 vgg19 hap-8 --parts leaf:1,1ns,1", 2,
                     "failures and stragglers in a run");
 }
 

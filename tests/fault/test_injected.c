@@ -363,7 +363,7 @@ static const struct {
     {"days 5 p.json --mtbf 500h --runs 2 -j 1", READS},
     {"simulate p.json -f flow -t t.json --chakra rank --goal g.goal", READS | WRITES},
     {"export p.json --to ddp -o x.py", READS | WRITES},
-    {"export r.db -o results.csv", READS | WRITES},
+    {"table r.db --all --csv -o results.csv", READS | WRITES},
     {"league s.yaml --db r.db", READS},
     {"compare p.json p.json", READS},
     {"report p.json -o page.html", READS | WRITES},

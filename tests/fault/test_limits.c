@@ -30,7 +30,7 @@ static void test_sizes(void **state)
         {PLAN " --set bucket=10000TiB", "at most 2^53 bytes"},
         {PLAN " --set microbatches=1000000", "from 0 to 65534"},
         {"simulate " SMALL " hap-8 -p dp-ev -f flow --samples 2147483647", "--samples"},
-        {"simulate " SMALL " hap-8 -p dp-ev --days 365 --mtbf 1ms", "at most 10000000"},
+        {"days 365 " SMALL " hap-8 -p dp-ev --mtbf 1ms", "at most 10000000"},
         {"verify " SMALL " hap-8 --shapes 0", "--shapes: expected 1 to 1000, got 0"},
         {"plan --planner hap vit: hap-8",
          "expected key=value after each colon and comma"},
@@ -103,14 +103,12 @@ static void test_tiny_numbers(void **state)
          "[1e-300],"
          " \"edge\": [], \"gradient\": []}]",
          "sfb f.json", "T_us: expected microseconds"},
-        {"time_s\n1e-310\n",
-         "simulate " SMALL " hap-8 -p dp-ev --days 3 --failures f.json",
+        {"time_s\n1e-310\n", "days 3 " SMALL " hap-8 -p dp-ev --failures f.json",
          "time_s: expected a number"},
         {"", PLAN " --set bucket=1e-310B", "expected an amount of bytes"},
         {"", "simulate " SMALL " hap-8 -p dp-ev -f flow --set jitter=1e-310",
          "expected a number from 0 to 10, 0 or at least 1e-30 in size, got '1e-310'"},
-        {"", "simulate " SMALL " hap-8 -p dp-ev --days 3 --mtbf 1e-310s",
-         "--mtbf: expected"},
+        {"", "days 3 " SMALL " hap-8 -p dp-ev --mtbf 1e-310s", "--mtbf: expected"},
         {"", PLAN " --scale network=1e-310", "a factor from"},
     };
     g_autoptr(Sandbox) box = sandbox_new();

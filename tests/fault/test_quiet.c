@@ -3,7 +3,7 @@
 #include "tests/support/program_json.h"
 
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
-#define DAYS  "simulate " SMALL " hap-8 -p dp-ev --days 3 "
+#define DAYS  "days 3 " SMALL " hap-8 -p dp-ev "
 #define PLAN  "plan " SMALL " hap-8 -p dp-ev "
 
 /* Each with one wrong value, or with a file that it writes. */

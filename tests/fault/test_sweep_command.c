@@ -57,7 +57,7 @@ static void test_axes(void **state)
     g_auto(Ran) again = program_run_good(box, "sweep x.yaml --db r.db");
     g_autofree char *there = g_strdup_printf("%d already there, 0 evaluated", ALL);
     assert_non_null(strstr(again.out, there));
-    g_auto(Ran) out = program_run_good(box, "export r.db");
+    g_auto(Ran) out = program_run_good(box, "table r.db --all --csv");
     assert_int_equal(n_lines(out.out), ALL + 1);
     assert_non_null(strstr(out.out,
                            ",run,cluster.only,cluster.scale.network,model.layers,"
@@ -149,7 +149,7 @@ static void test_said_without_running(void **state)
 /* The rows without wall-clock times and their writers, sorted. Caller frees. */
 static char *rows_of(const Sandbox *box, const char *database)
 {
-    g_autofree char *line = g_strdup_printf("export %s", database);
+    g_autofree char *line = g_strdup_printf("table %s --all --csv", database);
     g_auto(Ran) ran = program_run_good(box, line);
     g_autoptr(GRegex) clock = g_regex_new(
         ",[0-9.e-]*,[0-9.e-]*((,[0-9.e-]*){4},\"[^\"]*\",\"[^\"]*\"),[0-9]+\n", 0, 0,
@@ -366,7 +366,7 @@ static void test_tables(void **state)
     program_refuses(box, "table r.db --rows modle", 2, "did you mean 'model'");
     program_refuses(box, "table r.db --reduce most", 2, "max");
     program_refuses(box, "table none.db", 2, "none.db");
-    program_refuses(box, "export r.db --experiment other", 2, "other");
+    program_refuses(box, "table r.db --all --csv --experiment other", 2, "other");
 }
 
 static const char OWN_CLUSTER[] =
@@ -440,7 +440,8 @@ static void test_changed_files(void **state)
     sandbox_write(box, "own.yaml", fast);
     g_auto(Ran) back = program_run_good(box, by_file);
     assert_string_equal(back.out, first.out);
-    g_auto(Ran) rows = program_run_good(box, "export r.db --experiment x.yaml");
+    g_auto(Ran) rows =
+        program_run_good(box, "table r.db --all --csv --experiment x.yaml");
     program_runs(box, "report r.db -o r.html");
     g_autofree char *html = sandbox_read(box, "r.html");
     assert_non_null(strstr(html, "2 of these 4 rows"));
@@ -453,7 +454,7 @@ static void test_single_results(void **state)
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", GRID);
     program_runs(box, "sweep x.yaml --db r.db -q");
-    g_auto(Ran) out = program_run_good(box, "export r.db");
+    g_auto(Ran) out = program_run_good(box, "table r.db --all --csv");
     for (uint32_t i = 1; i <= ALL; i += 7) {
         g_autofree char *hash = field(out.out, i, 2);
         g_autofree char *show = g_strdup_printf("show %.12s --db r.db --json", hash);

@@ -283,7 +283,7 @@ static void test_disks(void **state)
     g_auto(Ran) full = run_shell(
         box, "exec unshare -m sh -c 'mount -t tmpfs -o size=200k kilter disk && "
              "\"$KILTER_BIN\" sweep x.yaml --db disk/r.db -q -j 1; echo $? > status; "
-             "\"$KILTER_BIN\" export disk/r.db > rows.csv; df disk > df.txt'");
+             "\"$KILTER_BIN\" table disk/r.db --all --csv > rows.csv; df disk > df.txt'");
     g_autofree char *code = sandbox_read(box, "status");
     g_autofree char *rows = sandbox_read(box, "rows.csv");
     assert_string_equal(code, "1\n");

@@ -60,7 +60,7 @@ static void test_ranks_by_name(void **state)
     program_runs(box, SIMULATE "-q --chakra run");
     for (uint32_t i = 0; i < G_N_ELEMENTS(FILE_OF); i++) {
         g_autofree char *line = g_strdup_printf(
-            "simulate %s star:hosts=3,bandwidth=10Gb/s,latency=5us --json", FILE_OF[i]);
+            "run-trace %s star:hosts=3,bandwidth=10Gb/s,latency=5us --json", FILE_OF[i]);
         json_t *root = program_json(box, line);
         assert_int_equal(number(root, "ranks"), 3);
         assert_int_equal(json_array_size(json_object_get(root, "rank_times")), 3);
@@ -71,12 +71,12 @@ static void test_ranks_by_name(void **state)
                     *to = g_build_filename(box->folder, "1.et", NULL);
     assert_int_equal(rename(from, to), 0);
     json_t *root = program_json(
-        box, "simulate 1.et star:hosts=3,bandwidth=10Gb/s,latency=5us --json");
+        box, "run-trace 1.et star:hosts=3,bandwidth=10Gb/s,latency=5us --json");
     assert_int_equal(number(root, "ranks"), 1);
     json_decref(root);
     /* A rank whose file is missing is named. */
-    program_refuses(box, "simulate run.0.et star:hosts=3,bandwidth=10Gb/s,latency=5us", 2,
-                    "run.1.et");
+    program_refuses(box, "run-trace run.0.et star:hosts=3,bandwidth=10Gb/s,latency=5us",
+                    2, "run.1.et");
 }
 
 /* Whether some complete event of that device and stream covers the time. */

@@ -187,7 +187,7 @@ static const Values NEEDED[] = {
     {"cluster", "--output=made.yaml|--gpu=a100-80g"},
     {"fit", "--cluster=hap-8|--cluster=dgx-h100"},
     {"validate", "--cluster=hap-8"},
-    {"export", "--to=megatron|--to=ddp|--to=flagscale|--csv"},
+    {"export", "--to=megatron|--to=ddp|--to=flagscale"},
     {"kernel", "--m=64|--elements=1000|--tokens=64|--queries=32"},
     {"show", "--db=r.db"},
 };

@@ -107,12 +107,12 @@ static void test_missing_files(void **state)
                  "--granularity gpu --chakra run");
     program_runs(sandbox, "run-trace run.0.et hap-8");
     sandbox_write(sandbox, "run.groups.json", "{\"1\": [0, 0]}");
-    program_refuses(sandbox, "simulate run.0.et hap-8", 2,
+    program_refuses(sandbox, "run-trace run.0.et hap-8", 2,
                     "run.groups.json: 1: [1]: expected a whole number");
     sandbox_write(sandbox, "run.groups.json", "{}");
     g_autofree char *path = g_build_filename(sandbox->folder, "run.3.et", NULL);
     g_remove(path);
-    program_refuses(sandbox, "simulate run.0.et hap-8", 2,
+    program_refuses(sandbox, "run-trace run.0.et hap-8", 2,
                     "run.3.et: no such file: the trace of rank 3 of 0 to 7 is missing");
     g_autofree char *first = g_build_filename(sandbox->folder, "run.0.et", NULL);
     g_remove(first);

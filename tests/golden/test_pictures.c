@@ -68,8 +68,8 @@ static void test_labels(void **state)
     g_autofree char *timeline = sandbox_read(box, "timeline.svg");
     assert_non_null(strstr(timeline, "\342\200\246 (h100-sxm-64g), 16 alike"));
     program_refuses(
-        box, "simulate vit:layers=1 hap-8 --planner dp-ev --trace none.json --days 0", 2,
-        "--days: expected a number");
+        box, "simulate vit:layers=1 hap-8 --planner dp-ev --trace none.json --samples 3",
+        2, "fidelity stage has no noise for --samples");
     g_autofree char *none = g_build_filename(box->folder, "none.json", NULL);
     assert_false(g_file_test(none, G_FILE_TEST_EXISTS));
 }

@@ -37,9 +37,9 @@ static void test_days(void **state)
     sandbox_write(box, "log.csv",
                   "time_s,machines\n1000,1\n50000,2\n300000,1\n900000,1\n");
     check_same(box, "days 30 p.json --mtbf 500h --spares 1 --runs 30");
-    check_same(box, "simulate p.json --days 30 --mtbf 500h --weibull 0.7 --runs 30 "
+    check_same(box, "days 30 p.json --mtbf 500h --weibull 0.7 --runs 30 "
                     "--stragglers 1000h,30min,1.5");
-    check_same(box, "simulate p.json --days 30 --failures log.csv --runs 4");
+    check_same(box, "days 30 p.json --failures log.csv --runs 4");
 }
 
 static void test_sweep(void **state)
