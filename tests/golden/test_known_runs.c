@@ -1,5 +1,5 @@
 /* Utilization of well-known runs in their published layouts; settings that are not published were chosen
- * with the results in view (docs/accuracy.md). And DualPipeV gains on models with experts. */
+ * with the results in view (docs/accuracy.md). And what DualPipeV gains on FlagScale's model. */
 #include <math.h>
 
 #include "tests/support/program.h"
@@ -32,11 +32,16 @@ static const struct {
      "sequence_parallel=on --set zero=1 --fidelity "
      "flow --set network=crossbar --set streams=2",
      46.3, 4},
-    {"Llama-2-7B by FSDP (PyTorch and IBM 2024)",
+    {"Llama-2-7B by FSDP (PyTorch and IBM 2024; 57 with all scores, 53.1 under the mask)",
      "llama-2-7b:seq=4096,global_batch=256,precision=bf16-fsdp 16x8xa100-80g@4xeth-100 "
      "--set zero=3 --set micro_batch=2 "
      "--set runtime=fsdp --fidelity flow --set network=crossbar --set streams=2",
-     57, 5},
+     53.1, 8.5},
+    {"The same with torch.compile (68 with all scores)",
+     "llama-2-7b:seq=4096,global_batch=256,precision=bf16-fsdp 16x8xa100-80g@4xeth-100 "
+     "--set zero=3 --set micro_batch=2 "
+     "--set runtime=fsdp-compiled --fidelity flow --set network=crossbar --set streams=2",
+     63.3, 4},
     {"DeepSeek-V3 (2024; 38.9 with causal FLOPs, as Kilter counts them)",
      "deepseek-v3:seq=4096,global_batch=15360,precision=fp8 256x8xh800@8xib-ndr --set "
      "pp=16 --set ep=64 --set zero=1 "
@@ -72,30 +77,41 @@ static void test_utilization(void **state)
     }
 }
 
-/* Two shapes on which DualPipeV gains something over 1F1B, and not much, exchanges with experts being as they were.
- * This does not show FlagScale's published gain, whose shapes are not known (docs/accuracy.md). */
+/* FlagScale's model for "DualPipeV Performance Testing" (examples/deepseek_v3/conf/train/11b_a2b.yaml). */
+static const char FLAGSCALE[] =
+    "{\"model_type\":\"deepseek_v3\",\"hidden_size\":2048,\"num_hidden_layers\":16,"
+    "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"kv_lora_rank\":512,"
+    "\"q_lora_rank\":null,\"qk_nope_head_dim\":128,\"qk_rope_head_dim\":64,"
+    "\"v_head_dim\":128,\"intermediate_size\":11264,\"moe_intermediate_size\":1408,"
+    "\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+    "\"n_group\":1,\"topk_group\":1,\"first_k_dense_replace\":1,\"moe_layer_freq\":1,"
+    "\"vocab_size\":151872,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\","
+    "\"scoring_func\":\"sigmoid\",\"topk_method\":\"noaux_tc\",\"norm_topk_prob\":true,"
+    "\"max_position_embeddings\":4096,\"rms_norm_eps\":1e-6,\"rope_theta\":1000000,"
+    "\"torch_dtype\":\"bfloat16\"}";
+
+/* FlagScale publishes gains of 4 to 11 % over 1F1B, from DualPipeV alone and with exchanges beside
+ * computation (pull request 644), and this layout, but not its GPUs. */
 static void test_dualpipev_gains(void **state)
 {
     (void)state;
-    static const char *const SHAPE[] = {
-        "layers=26 2x8xh800@8xib-ndr --set pp=2 --set ep=8",
-        "layers=30 4x8xh800@8xib-ndr --set pp=4 --set ep=8"};
+    static const char *const GPUS[] = {"8xa800", "1x8xa100-80g", "1x8xh100-sxm"};
     g_autoptr(Sandbox) box = sandbox_new();
-    for (uint32_t i = 0; i < G_N_ELEMENTS(SHAPE); i++) {
+    sandbox_write(box, "flagscale.json", FLAGSCALE);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(GPUS); i++) {
         g_autofree char *given = g_strdup_printf(
-            "mixtral:seq=4096,vocab=102400,global_batch=512,capacity_factor=0,"
-            "hidden=2048,heads=16,kv_heads=16,ffn=1408,experts=64,"
-            "precision=bf16-fp32-grads,%s --set zero=1 --set dispatcher=alltoall "
-            "--set recompute=layernorm --fidelity stage",
-            SHAPE[i]);
+            "flagscale.json:seq=4096,global_batch=256,precision=bf16-fp32-grads %s --set "
+            "pp=4 --set ep=2 --set zero=1 --set runtime=megatron --fidelity stage",
+            GPUS[i]);
         g_autofree char *plain = g_strconcat(given, " --set schedule=1f1b", NULL),
-                        *dual = g_strconcat(given, " --set schedule=dualpipev", NULL);
-        const double gain =
-            simulated(box, dual, "tokens_per_s") / simulated(box, plain, "tokens_per_s") -
-            1;
-        print_message("%s: %.1f %% faster by DualPipeV\n", SHAPE[i], 100 * gain);
-        assert_at_most(0.01, gain);
-        assert_at_most(gain, 0.14);
+                        *dual = g_strconcat(given, " --set schedule=dualpipev", NULL),
+                        *both = g_strconcat(dual, " --set dispatcher=overlapped", NULL);
+        const double was = simulated(box, plain, "tokens_per_s"),
+                     gain = 100 * (simulated(box, dual, "tokens_per_s") / was - 1),
+                     more = 100 * (simulated(box, both, "tokens_per_s") / was - 1);
+        print_message("%s: %.1f %% faster by DualPipeV, %.1f %% with overlap\n", GPUS[i],
+                      gain, more);
+        assert_true(gain > 4 - 3 && more > gain && more < 11 + 3);
     }
 }
 
