@@ -37,7 +37,8 @@ typedef struct {
         [SHEET_FORMATS]; /* NULL: the default share of devices that were not measured */
     uint64_t memory_bytes;
     double power_w;
-    uint32_t n_links; /* number of kinds of links, fastest first */
+    uint32_t most_gpus; /* in the largest machines that are sold; 0: not known */
+    uint32_t n_links;   /* number of kinds of links, fastest first */
     struct {
         char *name;     /* in data/links.yaml */
         uint32_t count; /* links of the device, to all others together */
@@ -104,6 +105,9 @@ AUTOPTR(sheets_free, Sheets)
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error);
 const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id);
 const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text);
+/* The one product whose name begins as one that was cut short, "Tesla V100-SXM2...", and that has
+ * about so much memory. */
+const DeviceSheet *sheets_find_cut(const Sheets *sheets, const char *text, double bytes);
 /* The device by name, alias or product, in words of any order: "a100_80gb",
  * "nvidia_h100_80gb_hbm3", "v100". */
 const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text);
@@ -141,7 +145,8 @@ Port link_sheet_port(const LinkSheet *nic, double nics, const Sheets *sheets,
 
 /* Appends warnings about device types whose data sheets lack numbers that times of kernels
  * follow from: what is taken instead. None for types whose ops were fitted, or whose chip the
- * file leaves out. Texts, to be freed with g_free. */
+ * file leaves out; and about machines with more GPUs than any that is sold. Texts, to be freed with
+ * g_free. */
 void sheets_gaps(const Cluster *cluster, GPtrArray *list);
 
 /* Warnings about a cluster's numbers: rates that equal a data sheet's peak, which no training

@@ -168,6 +168,24 @@ const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text)
     return found ? found : find(sheets, &words, "SXM", false);
 }
 
+const DeviceSheet *sheets_find_cut(const Sheets *sheets, const char *text, double bytes)
+{
+    static const double within = 0.04; /* drivers keep some of it */
+    const size_t n = strlen(text) - strlen("...");
+    const DeviceSheet *found = NULL;
+    items_each (const DeviceSheet, sheet, sheets->device, sheets->n_devices) {
+        bool begins = false;
+        for (char **name = sheet->product; *name; name++)
+            begins |= g_ascii_strncasecmp(*name, text, n) == 0;
+        if (!begins || fabs(bytes / (double)sheet->memory_bytes - 1) > within)
+            continue;
+        if (found)
+            return NULL;
+        found = sheet;
+    }
+    return found;
+}
+
 const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text)
 {
     const DeviceSheet *found = sheets_device(sheets, text, NULL);

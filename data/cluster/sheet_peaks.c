@@ -108,8 +108,30 @@ static void warn_of(GPtrArray *list, const Sheets *sheets, const DeviceType *typ
                             sheet_format_name(format), sheet->share[format]));
 }
 
+/* Of the first machine with more GPUs than any that is sold: most are several machines. */
+static void warn_of_machines(GPtrArray *list, const Cluster *cluster)
+{
+    enum { USUAL = 8 }; /* no sheet has fewer */
+    const DeviceSheet *sheet = NULL;
+    g_autoptr(Sheets) sheets = NULL;
+    for (uint32_t i = 0; i < cluster->n_machines && list->len == 0; i++) {
+        const Machine *m = &cluster->machine[i];
+        const char *name = cluster->type[m->type].name;
+        if (m->gpus > USUAL && m->n_parts == 0 &&
+            (sheets || (sheets = sheets_open(NULL))))
+            sheet = sheets_open_device(sheets, name, NULL);
+        if (sheet && sheet->most_gpus && m->gpus > sheet->most_gpus)
+            g_ptr_array_add(
+                list, g_strdup_printf("machine %s: %u GPUs in one; the largest with %s "
+                                      "have %u, and two of these are 2x%ux%s@ib-ndr",
+                                      m->name, m->gpus, name, sheet->most_gpus,
+                                      sheet->most_gpus, name));
+    }
+}
+
 void sheets_gaps(const Cluster *cluster, GPtrArray *list)
 {
+    warn_of_machines(list, cluster);
     items_each (const DeviceType, type, cluster->type, cluster->n_types) {
         if (type->op || type->chip.bandwidth == 0)
             continue;

@@ -22,7 +22,7 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *memory, *power, *bridge, *source;
+    char *name, *description, *memory, *power, *machine, *bridge, *source;
     ChipText chip;
     char **alias, **product, **pci;
     PeakText *peak;
@@ -83,6 +83,7 @@ static const cyaml_schema_field_t DEVICE[] = {
     TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     LIST("links", DeviceText, port, PortText, PORT, SHEET_MAX_LINKS),
     OPTIONAL_LIST("peers", DeviceText, peers, PeersText, PEERS, SHEET_MAX_PEERS),
+    OPTIONAL_TEXT("machine", DeviceText, machine, NAME_MAX_BYTES),
     OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES), TEXT("power", DeviceText, power, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
@@ -228,6 +229,8 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
         !yaml_quantity(yaml, "power", text->power,
                        (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
                        error) ||
+        (text->machine && !yaml_uint(yaml, "machine", text->machine, 1, GPUS_MAX,
+                                     &device->most_gpus, error)) ||
         !members_read(yaml, "", CHIP_MEMBER, CHIP_SHEET_NUMBERS, &text->chip,
                       &device->chip, error))
         return false;

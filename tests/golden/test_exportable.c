@@ -169,6 +169,10 @@ static void test_says_so(void **state)
     assert_non_null(strstr(held.out, "slower than the fastest plan for any framework"));
     assert_non_null(strstr(held.out, "unequal parts of the batch"));
     assert_null(strstr(held.out, "no framework"));
+    g_auto(Ran) any = program_run_good(
+        box, "plan bert-base:layers=4,global_batch=64 hap-8 -p joint --granularity gpu "
+             "-o p.json");
+    program_refuses(box, "export p.json --to ddp", 2, "a pipeline (from");
     static const struct {
         const char *line, *why;
     } CASE[] = {

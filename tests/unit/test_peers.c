@@ -198,19 +198,25 @@ static void test_lists(void **state)
     static const struct {
         const char *text, *devices;
         double inner;
-    } CASE[] = {{"GPU 0: NVIDIA H100 80GB HBM3 (UUID: a)\nGPU 1: NVIDIA H100 80GB HBM3 "
-                 "(UUID: b)\n",
-                 "h100-sxm", 371e9},
-                {"| GPU  Name                 Persistence-M | Bus-Id          Disp.A |\n"
-                 "|   0  NVIDIA L40S                    On  |   00000000:01:00.0 Off |\n"
-                 "| N/A   34C    P8             35W /  350W |       4MiB /  46068MiB |\n"
-                 "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:41:00.0 Off |\n",
-                 "1 l40s + 1 h100-sxm", 16.1e9},
-                {"index, name, memory.total [MiB]\n0, NVIDIA A40, 46068 MiB\n1, NVIDIA "
-                 "A40, 46068 "
-                 "MiB\n",
-                 "a40", 16.1e9},
-                {"Model name:    AMD EPYC 7763 64-Core Processor\n", NULL, 0}};
+    } CASE[] = {
+        {"GPU 0: NVIDIA H100 80GB HBM3 (UUID: a)\nGPU 1: NVIDIA H100 80GB HBM3 "
+         "(UUID: b)\n",
+         "h100-sxm", 371e9},
+        {"| GPU  Name                 Persistence-M | Bus-Id          Disp.A |\n"
+         "|   0  NVIDIA L40S                    On  |   00000000:01:00.0 Off |\n"
+         "| N/A   34C    P8             35W /  350W |       4MiB /  46068MiB |\n"
+         "|   1  NVIDIA H100 80GB HBM3          On  |   00000000:41:00.0 Off |\n",
+         "1 l40s + 1 h100-sxm", 16.1e9},
+        {"index, name, memory.total [MiB]\n0, NVIDIA A40, 46068 MiB\n1, NVIDIA "
+         "A40, 46068 "
+         "MiB\n",
+         "a40", 16.1e9},
+        {"|   0  Tesla V100-SXM2...  On   | 00000000:00:1B.0 Off |            0 |\n"
+         "| N/A   42C    P0    44W / 300W |      0MiB / 16160MiB |      0% |\n"
+         "|   1  NVIDIA A100-SXM...  On   | 00000000:00:1C.0 Off |            0 |\n"
+         "| N/A   43C    P0    45W / 400W |      0MiB / 81251MiB |      0% |\n",
+         "1 v100-16g + 1 a100-80g", 7.875e9},
+        {"Model name:    AMD EPYC 7763 64-Core Processor\n", NULL, 0}};
     g_autoptr(Sheets) sheets = sheets_load(NULL);
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
         g_autoptr(GError) error = NULL;

@@ -508,6 +508,21 @@ static void test_gaps_of_sheets(void **state)
     g_rmdir(folder);
 }
 
+/* A machine with more GPUs than any that is sold is asked about: most are several machines. */
+static void test_large_machines(void **state)
+{
+    (void)state;
+    static const char *const WORD[] = {"16xh100-sxm", "8xh100-sxm", "72xgb200", "10xl40s",
+                                       "16xa100-40g"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(WORD); i++) {
+        g_autoptr(Cluster) cluster = cluster_load(WORD[i], NULL);
+        g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
+        sheets_gaps(cluster, list);
+        assert_int_equal(list->len, i == 0);
+        assert_true(i > 0 || strstr(list->pdata[0], "2x8xh100-sxm@"));
+    }
+}
+
 /* Machines in one word are the file that lists them. */
 static void test_machines_in_a_word(void **state)
 {
@@ -552,6 +567,7 @@ static void test_machines_in_a_word(void **state)
         {"8xh20,price=1,", "expected keys such as host_memory=2TB"},
         {"8xh20,price={}", "expected keys such as host_memory=2TB"},
         {"8xh20,memory=2TB", "memory: unknown key"},
+        {"8xh20@ib-ndr,region=a", "a region alone changes nothing"},
         {"0x8xh20@ib-ndr", "machines[0].count: expected a whole number from 1"},
         {"1x99999999xh20", "machines[0].gpus"},
     };
@@ -578,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_counts_of_links),
         cmocka_unit_test(test_clusters_of_today),
         cmocka_unit_test(test_peaks_are_asked_about),
+        cmocka_unit_test(test_large_machines),
         cmocka_unit_test(test_own_sheets_only),
         cmocka_unit_test(test_gaps_of_sheets),
         cmocka_unit_test(test_machines_in_a_word),

@@ -16,11 +16,12 @@ static bool is_kept_whole(const Tensor *tensor)
  * batch only, and only gradients are communicated. */
 static bool need_whole_parameters(const ExportCase *c, GError **error)
 {
+    items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n)
+        if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
+            return export_refuse(c, i, error, "a pipeline");
     items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         Operand use[OP_MAX_IN];
         const uint32_t n = instr_uses(instr, c->graph, use);
-        if (instr->kind == INSTR_TRANSFER && !instr_regroups(c->plan->program, instr))
-            return export_refuse(c, i, error, "a pipeline");
         if (instr->kind == INSTR_LOAD &&
             is_kept_whole(graph_tensor(c->graph, instr->tensor)) &&
             instr->to != FORM_IDENTITY)

@@ -23,6 +23,7 @@ typedef struct {
     char *product[MAX_COLUMNS];  /* [GPU], of nvidia-smi -L; NULL: not there */
     const Sheets *sheets;
     uint32_t n_listed; /* products of other lists */
+    char *cut;         /* a name "Tesla V100-SXM2..." whose memory is in the next line */
 } Matrix;
 
 static bool fail(const Matrix *matrix, GError **error, const char *expected)
@@ -112,14 +113,33 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
     return true;
 }
 
+/* The product that a cell names, or, by its memory, the name that was cut short before it: old
+ * tables have 18 characters. */
+static const char *product_of(Matrix *matrix, const char *cell)
+{
+    const char *of = strstr(cell, "MiB / ");
+    if (g_str_has_suffix(cell, "...") && strlen(cell) > strlen("NVIDIA ...")) {
+        g_free(matrix->cut);
+        matrix->cut = g_strdup(cell);
+    }
+    if (!of || !matrix->cut)
+        return sheets_find_product(matrix->sheets, cell) ? cell : NULL;
+    g_autofree char *cut = g_steal_pointer(&matrix->cut);
+    const DeviceSheet *sheet = sheets_find_cut(
+        matrix->sheets, cut, g_ascii_strtod(of + strlen("MiB / "), NULL) * 0x1p20);
+    return sheet ? sheet->product[0] : NULL;
+}
+
 /* A line of another list: its cells that name a product. */
 static void read_cells(Matrix *matrix, const char *line)
 {
     g_auto(GStrv) cell = g_regex_split_simple("\\s*[|,]\\s*|\\s{2,}", line, 0, 0);
-    for (char **at = cell; *at && matrix->n_listed < MAX_COLUMNS; at++)
-        if (!matrix->product[matrix->n_listed] &&
-            sheets_find_product(matrix->sheets, *at))
-            matrix->product[matrix->n_listed++] = g_strdup(*at);
+    for (char **at = cell; *at && matrix->n_listed < MAX_COLUMNS; at++) {
+        const char *product =
+            matrix->product[matrix->n_listed] ? NULL : product_of(matrix, *at);
+        if (product)
+            matrix->product[matrix->n_listed++] = g_strdup(product);
+    }
 }
 
 /* Reads the rows. A legend's "NIC0: mlx5_0" is not a row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID:
@@ -313,5 +333,6 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
     free_items(matrix.name, matrix.n);
     free_items(matrix.product, MAX_COLUMNS);
     g_free(matrix.code);
+    g_free(matrix.cut);
     return good;
 }
