@@ -79,19 +79,3 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior);
  * gradient to gradient [tag_net_size()]. */
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
                      double *gradient);
-
-/* How lessons are learnt: by Adam, in batches, in an order drawn anew for each epoch. */
-typedef struct {
-    uint32_t epochs, batch;
-    double rate;
-    uint64_t seed;
-    uint32_t threads; /* 0: the number of processors; weights do not depend on it */
-    /* called after each epoch with the mean loss of its lessons before they were learnt; or NULL */
-    void (*after)(void *context, const TagNet *net, uint32_t epoch, double loss);
-    void *context;
-} NetTraining;
-
-void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
-                   const NetTraining *training);
-/* The mean cross entropy of lessons. */
-double tag_net_mean_loss(const TagNet *net, NetLesson *const *lesson, uint32_t n);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "synth/synth.h"
+#include "tests/support/tag_learning.h"
 #include "tests/test.h"
 
 enum { N_GROUPS = 5, N_SETS = 3, N_ACTIONS = 7, N_FLOWS = 6 };

@@ -24,6 +24,7 @@
 #include "data/models/model.h"
 #include "synth/answer/ratios.h"
 #include "synth/tag/case.h"
+#include "tests/support/tag_learning.h"
 
 enum {
     SEED = 1,

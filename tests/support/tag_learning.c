@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "data/base/parallel.h"
-#include "synth/tag/net.h"
+#include "tests/support/tag_learning.h"
 
 /* --- one batch --- */
 

@@ -1,0 +1,23 @@
+/* How TAG's network learns (TPDS 2023, Sec. 4.2.5): for ./run train-tag, which makes the bundled weights, and tests. */
+#ifndef KILTER_TESTS_TAG_LEARNING_H
+#define KILTER_TESTS_TAG_LEARNING_H
+
+#include "synth/tag/net.h"
+
+/* How lessons are learnt: by Adam, in batches, in an order drawn anew for each epoch. */
+typedef struct {
+    uint32_t epochs, batch;
+    double rate;
+    uint64_t seed;
+    uint32_t threads; /* 0: the number of processors; weights do not depend on it */
+    /* called after each epoch with the mean loss of its lessons before they were learnt; or NULL */
+    void (*after)(void *context, const TagNet *net, uint32_t epoch, double loss);
+    void *context;
+} NetTraining;
+
+void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
+                   const NetTraining *training);
+/* The mean cross entropy of lessons. */
+double tag_net_mean_loss(const TagNet *net, NetLesson *const *lesson, uint32_t n);
+
+#endif
