@@ -2,6 +2,8 @@
  * once, or the launches of ops that follow from one another. */
 #include <math.h>
 
+#include "data/base/each.h"
+#include "data/base/order.h"
 #include "sim/cost/op_kernels.h"
 #include "sim/sim.h"
 
@@ -41,22 +43,91 @@ static Least *all_least(const Graph *graph, const ClusterView *view, const Devic
     return least;
 }
 
-/* The least part of the seconds of the reference, [op], that an op takes on the device. once:
- * [op] gets the least that a part of it takes so far. */
-static double least_ratio(const Graph *graph, const ClusterView *view,
-                          const Device *device, const Device *reference,
-                          const Least *first, double *once)
+/* Devices that are alike. */
+typedef struct {
+    double n, price; /* price: of a second on one of them, above 0 */
+    Least *least;    /* [op]; infinite: not in its format */
+} Kind;
+
+static void kind_clear(void *kind)
 {
-    g_autofree Least *other =
-        device_compare(device, reference) == 0 ? NULL : all_least(graph, view, device);
-    const Least *own = other ? other : first;
+    g_free(((Kind *)kind)->least);
+}
+
+/* [Kind], at prices at which each would take as much for the whole work. Caller owns. */
+static GArray *all_kinds(const Graph *graph, const ClusterView *view)
+{
+    g_auto(DeviceKinds) found = {0};
+    device_kinds(view, view->n_devices, &found);
+    GArray *kinds = g_array_new(FALSE, TRUE, sizeof(Kind));
+    g_array_set_clear_func(kinds, kind_clear);
+    for (uint32_t k = 0; k < found.n; k++) {
+        Kind kind = {.n = found.count[k],
+                     .least = all_least(graph, view, &view->device[found.first[k]])};
+        double whole = 0;
+        for (OpId op = 0; op < graph_n_ops(graph); op++)
+            whole += isfinite(kind.least[op].whole) ? kind.least[op].whole : 0;
+        kind.price = whole > 0 ? 1 / whole : 1;
+        g_array_append_val(kinds, kind);
+    }
+    return kinds;
+}
+
+/* Ops that are alike, at the price of a kind at which they cost as much there as elsewhere. */
+typedef struct {
+    OpId op;
+    double n, price, elsewhere, here;
+} Edge;
+
+static ORDER_DEFINE(by_price, Edge, ASCENDING(price), ASCENDING(op));
+
+/* The price of an op where it costs least, on any kind but `out`. */
+static double cheapest(GArray *kinds, OpId op, const Kind *out)
+{
     double least = INFINITY;
-    for (OpId op = 0; op < graph_n_ops(graph); op++) {
-        once[op] = fmin(once[op], own[op].once);
-        if (first[op].whole > 0)
-            least = fmin(least, own[op].whole / first[op].whole);
+    array_each (const Kind, kind, kinds) {
+        if (kind != out)
+            least = fmin(least, kind->price * kind->least[op].whole);
     }
     return least;
+}
+
+/* Seconds: the price of all ops where each costs least over that of a second on all devices. */
+static double bound_of_prices(GArray *kinds, GArray *edges)
+{
+    double ops = 0, devices = 0;
+    array_each (const Edge, edge, edges)
+        ops += edge->n * cheapest(kinds, edge->op, NULL);
+    array_each (const Kind, kind, kinds)
+        devices += kind->n * kind->price;
+    return ops / devices;
+}
+
+/* Takes the best price of a kind, the others as they are. It is that of an edge: between two of
+ * them the prices of the ops and of the devices are linear in it. */
+static void settle(GArray *kinds, Kind *kind, GArray *edges)
+{
+    double done = 0, open = 0, others = 0, most = 0;
+    array_each (const Kind, other, kinds)
+        others += other != kind ? other->n * other->price : 0;
+    array_each (Edge, edge, edges) {
+        const double s = kind->least[edge->op].whole;
+        edge->elsewhere = edge->n * cheapest(kinds, edge->op, kind);
+        edge->here = isfinite(s) ? edge->n * s : 0;
+        edge->price = isfinite(s) ? edge->elsewhere / edge->here : 0;
+        open += edge->here;
+    }
+    g_array_sort(edges, by_price);
+    array_each (const Edge, edge, edges) {
+        done += edge->elsewhere;
+        open -= edge->here;
+        const double bound =
+            (done + edge->price * open) / (others + edge->price * kind->n);
+        if (edge->price > 0 && isfinite(edge->price) && bound > most) {
+            most = bound;
+            kind->price = edge->price;
+        }
+    }
 }
 
 /* Of any part of any microbatch, ops that follow from one another run one after the other: the
@@ -78,57 +149,58 @@ static double path_s(const Graph *graph, const double *once)
     return longest;
 }
 
-/* The first device that computes in all formats of the ops, with its seconds [op]; NULL: none. */
-static const Device *reference_of(const Graph *graph, const ClusterView *view,
-                                  Least **first)
+/* The ops, one of those that are alike. Caller owns. */
+static GArray *all_edges(const Graph *graph, GArray *kinds)
 {
-    const Device *reference = NULL;
-    *first = NULL;
-    for (uint32_t j = 0; j < view->n_devices; j++) {
-        double whole = 0;
-        if (reference && device_compare(&view->device[j], reference) == 0)
-            continue;
-        reference = &view->device[j];
-        g_free(*first);
-        *first = all_least(graph, view, reference);
-        for (OpId op = 0; op < graph_n_ops(graph); op++)
-            whole += (*first)[op].whole;
-        if (isfinite(whole))
-            return reference;
+    GArray *edges = g_array_new(FALSE, FALSE, sizeof(Edge));
+    g_autofree double *n = g_new0(double, graph_n_ops(graph));
+    for (OpId op = 0; op < graph_n_ops(graph); op++)
+        n[graph_op_alike(graph, op)]++;
+    for (OpId op = 0; op < graph_n_ops(graph); op++) {
+        const Edge edge = {.op = op, .n = n[op]};
+        if (n[op] > 0 && cheapest(kinds, op, NULL) > 0)
+            g_array_append_val(edges, edge);
     }
-    return NULL;
+    return edges;
 }
 
-/* Device j takes seconds_oj for op o, the first one that computes in all formats of the ops (here
- * 0) seconds_o0, and k_j = min over o of seconds_oj / seconds_o0. In t seconds device j does at
- * most the work that takes device 0 t / k_j seconds, whatever ops it chooses. All devices together
- * do at least the work that takes device 0 sum_o seconds_o0. */
+/* Whatever the prices of a second on each kind of device, an op costs at least as much as where it
+ * is cheapest, and in t seconds all devices together do work of at most t times the price of a
+ * second on each of them. The prices decide only how high this bound is. They are set one after
+ * the other until it rises no more: the dual of the linear program that divides the ops among the
+ * kinds, by coordinates, and so exact for two kinds. Infinite: no device has an op's format. */
+static double work_s(const Graph *graph, GArray *kinds)
+{
+    enum { ROUNDS = 20 };
+    const double enough = 1e-6;
+    g_autoptr(GArray) edges = all_edges(graph, kinds);
+    double bound_s = bound_of_prices(kinds, edges), before_s = 0;
+    for (uint32_t i = 0; i < ROUNDS && kinds->len > 1 && isfinite(bound_s) &&
+                         bound_s > before_s * (1 + enough);
+         i++) {
+        before_s = bound_s;
+        array_each (Kind, kind, kinds)
+            settle(kinds, kind, edges);
+        bound_s = bound_of_prices(kinds, edges);
+    }
+    return bound_s;
+}
+
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
-    const uint32_t n_ops = graph_n_ops(graph);
     if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
-    view = measured ? measured : view;
-    g_autofree Least *first = NULL;
-    const Device *reference = reference_of(graph, view, &first);
-    g_autofree double *once = g_new(double, n_ops);
-    double whole = 0, speed = 0, least = INFINITY;
-    for (OpId op = 0; op < n_ops; op++) {
-        whole += reference ? first[op].whole : INFINITY;
+    g_autoptr(GArray) kinds = all_kinds(graph, measured ? measured : view);
+    g_autofree double *once = g_new(double, graph_n_ops(graph));
+    for (OpId op = 0; op < graph_n_ops(graph); op++) {
         once[op] = INFINITY;
+        array_each (const Kind, kind, kinds)
+            once[op] = fmin(once[op], kind->least[op].once);
     }
-    for (uint32_t j = 0; reference && j < view->n_devices; j++) {
-        const bool again =
-            j > 0 && device_compare(&view->device[j], &view->device[j - 1]) == 0;
-        if (!again)
-            least = least_ratio(graph, view, &view->device[j], reference, first, once);
-        if (!(least > 0 && isfinite(least)))
-            return 0;
-        speed += 1 / least;
-    }
-    return reference ? fmax(whole / speed, path_s(graph, once)) : 0;
+    const double bound_s = work_s(graph, kinds);
+    return isfinite(bound_s) ? fmax(bound_s, path_s(graph, once)) : 0;
 }
 
 /* The least part of an op that falls to a device with `part` of all that is cut, when parts are
