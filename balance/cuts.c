@@ -7,8 +7,7 @@
 #include <string.h>
 
 /* The search stops when value - bound is below GAP, relative to the value or to the unit of scale.
- * A cut must gain its part of the gap, and more than the solver's tolerance; otherwise the next
- * solution could be the same. */
+ * A cut must gain more than the solver's tolerance; otherwise the next solution could be the same. */
 #define GAP        1e-11
 #define LEAST_GAIN (4 * LP_TOLERANCE)
 
@@ -180,10 +179,9 @@ static void add_cut(Master *m, uint32_t g)
  * how many. */
 static uint32_t add_cuts(Master *m, bool all)
 {
-    double least = fmax(GAP / m->n_bundles, LEAST_GAIN);
     uint32_t added = 0;
     for (uint32_t g = 0; g < m->n_bundles; g++) {
-        if (all || m->sum[g] - lp_value(m->lp, m->theta[g]) > least) {
+        if (all || m->sum[g] - lp_value(m->lp, m->theta[g]) > LEAST_GAIN) {
             add_cut(m, g);
             added++;
         }

@@ -250,9 +250,8 @@ static double most_broken(const Interior *ip)
     return most;
 }
 
-static void read_result(Interior *ip, uint32_t iterations, BalanceCuts *cuts)
+static void read_result(const Interior *ip, BalanceCuts *cuts)
 {
-    g_assert(iterations < MAX_ITERATIONS);
     const BalanceRows *rows = ip->rows;
     uint32_t n = ip->n;
     double sum = 0;
@@ -266,15 +265,8 @@ static void read_result(Interior *ip, uint32_t iterations, BalanceCuts *cuts)
                ip->y + (size_t)ip->merged[p] * n, n * sizeof *cuts->price);
     for (uint32_t i = 0; i < rows->row->len - rows->first_limit; i++)
         cuts->price[rows->first_limit + i] = ip->y[(size_t)ip->n_pieces * n + i];
-    cuts->value = 0;
-    for (uint32_t p = 0; p < rows->piece->len; p++) {
-        uint32_t r;
-        cuts->value += balance_piece_at(rows, p, cuts->x, &r);
-    }
-    cuts->bound = cuts->value - gap(ip);
     cuts->rows = ip->n_all * n + 1;
     cuts->columns = ip->n_pieces + n;
-    cuts->rounds = iterations;
 }
 
 bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts)
@@ -286,7 +278,7 @@ bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts)
     for (uint32_t i = 0; i < MAX_ITERATIONS; i++) {
         double present = gap(ip);
         if (present <= GAP && most_broken(ip) <= GAP) {
-            read_result(ip, i, cuts);
+            read_result(ip, cuts);
             return true;
         }
         if (!isfinite(present))

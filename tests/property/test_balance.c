@@ -366,6 +366,13 @@ static void test_many_classes_equal_the_written_lp(void **state)
     }
 }
 
+static uint32_t kinds_of(const ClusterView *view)
+{
+    g_auto(DeviceKinds) kinds = {0};
+    device_kinds(view, UINT32_MAX, &kinds);
+    return kinds.n;
+}
+
 /* Up to 64 kinds of device, memory that does not bind, binds, or has no ratios. */
 static void test_up_to_64_classes_are_proved(void **state)
 {
@@ -391,6 +398,12 @@ static void test_up_to_64_classes_are_proved(void **state)
         assert_true(excess_of(&it, ratio) <= 1);
         /* The interior point closes the gap: it has a column for each piece, cutting planes one for all. */
         assert_at_most(n + 15, report.columns);
+        /* A row for each class of a piece, the sum of the ratios, and limits that may bind. */
+        const uint32_t kinds = kinds_of(it.view), pieces = report.columns - kinds;
+        assert_int_equal((report.rows - 1) % kinds, 0);
+        assert_at_most(pieces, (report.rows - 1) / kinds);
+        assert_at_most((report.rows - 1) / kinds,
+                       pieces + (it.memory ? it.memory->n_points : 0));
         solved++;
     }
     assert_true(solved >= 40);
