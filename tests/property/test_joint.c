@@ -848,6 +848,76 @@ static void test_full_runs_again(void **state)
     assert_true(seen > 0);
 }
 
+/* Seconds per sample of tp GPUs of a kind alone, in a microbatch of so many samples. */
+static double alone_s(JointMenu *menu, uint32_t kind, uint32_t tp, uint32_t samples)
+{
+    g_autoptr(JointProblem) p =
+        synth_joint_problem(menu, menu->model->global_batch / samples, 1, true);
+    assert_int_equal(p->samples, samples);
+    for (uint32_t g = 0; g < p->n_groups; g++) {
+        const JointEntry *e =
+            p->group[g].kinds == 1u << kind && p->group[g].n_devices == tp
+                ? entry_of(&p->group[g], tp, RECOMPUTE_NONE)
+                : NULL;
+        if (e)
+            return (e->forward_s[p->n_layers] + e->backward_s[p->n_layers]) / samples;
+    }
+    return NAN;
+}
+
+/* The least time of the slower ones of a and b replicas, by seconds per sample, over all ways to give
+ * each at least one of the samples. */
+static double shared_best_s(const uint32_t *n, const double *rate, uint32_t samples)
+{
+    double best = INFINITY;
+    for (uint32_t first = n[0]; first + n[1] <= samples; first++) {
+        const uint32_t of[2] = {first, samples - first};
+        double most = 0;
+        for (uint32_t k = 0; k < 2; k++)
+            most = fmax(most, (of[k] + n[k] - 1) / n[k] * rate[k]);
+        best = fmin(best, most);
+    }
+    return best;
+}
+
+/* Replicas of two kinds, of which one takes as long for few samples as for more, share a microbatch as
+ * well as any numbers of samples do, by their speeds at the mean. */
+static void test_samples_are_shared(void **state)
+{
+    (void)state;
+    uint32_t seen = 0;
+    g_autoptr(Cluster) cluster = uneven_lab(1024, 20);
+    cluster->type[0].launch_s = 8e-5;
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph =
+        model_build("gpt2:layers=1,hidden=32,heads=4,ffn=64,seq=8,vocab=32,"
+                    "global_batch=768",
+                    cluster_gpus(cluster), NULL, NULL);
+    g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
+    for (uint32_t m = 2; m <= 16; m *= 2) {
+        g_autoptr(JointProblem) p = synth_joint_problem(menu, m, 1, true);
+        for (uint32_t at = 0; at < 2 * p->n_groups; at++) {
+            const JointGroup *group = &p->group[at / 2];
+            const uint32_t tp = 1 + at % 2, dp = group->n_devices / tp;
+            const JointEntry *e = entry_of(group, tp, RECOMPUTE_NONE);
+            if (!e || group->kinds != 3 || p->samples % dp != 0)
+                continue;
+            uint32_t n[2];
+            double rate[2], most = 0;
+            for (uint32_t k = 0; k < 2; k++) {
+                n[k] = group->use[k] * g_array_index(menu->kind, JointKind, k).unit / tp;
+                rate[k] = alone_s(menu, k, tp, p->samples / dp);
+            }
+            for (uint32_t r = 0; r < dp; r++)
+                most = fmax(most, e->samples[r] * rate[r >= n[0]]);
+            assert_int_equal(n[0] + n[1], dp);
+            assert_close(most, shared_best_s(n, rate, p->samples), 1e-12);
+            seen++;
+        }
+    }
+    assert_true(seen >= 8);
+}
+
 /* Long sequences with fused attention: norms alone run again, not whole layers (10.35 s). */
 static void test_classes(void **state)
 {
@@ -1216,6 +1286,7 @@ int main(void)
         cmocka_unit_test(test_unions),
         cmocka_unit_test(test_ample),
         cmocka_unit_test(test_full_runs_again),
+        cmocka_unit_test(test_samples_are_shared),
         cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
