@@ -293,13 +293,13 @@ static void count_copies(Costing *c, uint32_t i)
     const uint32_t here = c->places.place[i].stage;
     Operand use[OP_MAX_IN];
     const uint32_t n_uses = instr_uses(instr, c->menu->graph, use);
-    const bool cuts = instr->kind == INSTR_COLLECTIVE && form_is_gather(instr->to);
-    for (uint32_t k = 0; k < n_uses; k++) {
+    /* A collective that reads what another layer made whole cuts it. */
+    for (uint32_t k = 0; k < n_uses && instr->kind != INSTR_COLLECTIVE; k++) {
         const uint32_t maker = c->places.maker[i * OP_MAX_IN + k];
         const uint32_t there = c->places.place[maker].stage;
         const uint32_t border = MAX(here, there);
         if (there != here && program_of(c)->instr[maker].kind != INSTR_LOAD &&
-            form_is_gather(batch_of(c)->form[use[k].tensor]) && !cuts &&
+            form_is_gather(batch_of(c)->form[use[k].tensor]) &&
             !form_is_gather(use[k].form))
             c->copies[border] = c->whole;
     }

@@ -151,6 +151,129 @@ static void test_random(void **state)
     assert_true(n > 2 * draws && 4 * unmade < n && sum < 0.15 * (n - unmade));
 }
 
+/* --- what an entry says --- */
+
+/* A model's menu on a lab, and the group of two GPUs of its last kind, which divide all evenly. */
+typedef struct {
+    Cluster *cluster;
+    ClusterView *view, *part;
+    Graph *graph;
+    JointMenu *menu;
+    JointProblem *problem;
+    JointGroup *group;
+} Two;
+
+static Two two_new(const char *model)
+{
+    Two two = {.cluster = uneven_lab(1024, 20)};
+    two.view = cluster_view(two.cluster, GRANULARITY_GPU);
+    two.graph = model_build(model, cluster_gpus(two.cluster), NULL, NULL);
+    two.menu = synth_joint_menu_new(two.graph, two.view, false, NULL);
+    two.problem = synth_joint_problem(two.menu, 2, 1, true);
+    for (uint32_t g = 0; g < two.problem->n_groups; g++)
+        if (two.problem->group[g].kinds == 2 && two.problem->group[g].n_devices == 2)
+            two.group = &two.problem->group[g];
+    assert_non_null(two.group);
+    g_auto(JointDevices) devices = synth_joint_devices(two.menu, two.group);
+    two.part = spmd_view(two.cluster, &devices);
+    return two;
+}
+
+static void two_clear(Two *two)
+{
+    synth_joint_problem_free(two->problem);
+    synth_joint_menu_free(two->menu);
+    graph_free(two->graph);
+    cluster_view_free(two->part);
+    cluster_view_free(two->view);
+    cluster_free(two->cluster);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Two, two_clear)
+
+/* The entry of a program, without recomputation. */
+static const JointEntry *two_enter(Two *two, Program *program)
+{
+    static const double half[] = {0.5, 0.5};
+    const uint32_t first = two->group->n_entries;
+    synth_joint_add_inside(two->menu, two->problem, two->group,
+                           &(JointInside){program, g_memdup2(half, sizeof half),
+                                          two->part, g_memdup2(half, sizeof half)});
+    assert_true(two->group->n_entries > first);
+    return &two->group->entry[first];
+}
+
+/* The program that a search finds under pins, with even ratios. */
+static Program *two_search(const Two *two, const char *text)
+{
+    static const double half[] = {0.5, 0.5};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SynthPins) pins = synth_pins_new(two->graph, text, &error);
+    assert_no_error(error);
+    g_autoptr(SynthSpace) space = synth_space_new(two->graph, pins);
+    const SynthOptions options = {0};
+    SynthResult result;
+    synth_search(space, two->part, half, &options, &result, &error);
+    assert_no_error(error);
+    return result.program;
+}
+
+/* What crosses a border is needed by each device, unless it is cut in front of the border or right
+ * behind it. */
+static void test_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *forward, *backward;
+        double copies;
+    } CASE[] = {
+        {"identity", "identity", 2},
+        {"gather(0)", "gather(0)", 1},
+        {"identity->gather(0)", "gather(0)->identity", 1},
+        {"identity->gather(0)", "identity", 2},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_auto(Two) two = two_new("gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=16,"
+                                  "vocab=64,global_batch=16");
+        g_autofree char *pins =
+            g_strdup_printf("layers.0.ffn.residual=%s; layers.0.ffn.residual.grad_sum=%s",
+                            CASE[i].forward, CASE[i].backward);
+        const JointEntry *e = two_enter(&two, two_search(&two, pins));
+        const TensorId border = graph_find(two.graph, "layers.0.ffn.residual");
+        const OpId by = graph_tensor(two.graph, border)->producer;
+        assert_close(e->copies[graph_get_op(two.graph, by)->layer + 1], CASE[i].copies,
+                     1e-12);
+    }
+}
+
+/* Masks of dropout take a byte for each element, and the dropped scores of attention their own bytes,
+ * too, of a microbatch on each device. */
+static void test_masks(void **state)
+{
+    (void)state;
+    double kept[2], masks = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *model =
+            g_strdup_printf("gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=64,"
+                            "global_batch=16,dropout=%g",
+                            0.1 * i);
+        g_auto(Two) two = two_new(model);
+        static const double half[] = {0.5, 0.5};
+        const JointEntry *e =
+            two_enter(&two, synth_baseline_program(two.graph, two.part, half,
+                                                   BASELINE_DATA_PARALLEL, NULL));
+        kept[i] = e->kept[two.problem->n_layers];
+        ops_each (op, id, two.graph) {
+            const Tensor *out = graph_tensor(two.graph, op->out[op->n_out - 1]);
+            if (op->pass == PASS_FORWARD && op->attr.rate > 0)
+                masks += (double)tensor_elements(out) *
+                         (op->kind == OP_DROPOUT ? 1 : 1 + dtype_bytes(out->dtype)) /
+                         (2 * two.problem->n_microbatches);
+        }
+    }
+    assert_true(masks > 0);
+    assert_close(kept[1] - kept[0], masks, 1e-9);
+}
+
 /* --- plans --- */
 
 static Plan *plan_by_joint(const char *model, const ClusterView *view, Graph **graph)
@@ -202,6 +325,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
