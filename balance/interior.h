@@ -27,7 +27,7 @@
 
 #include "balance/cuts.h"
 
-/* Reads x, and sets it, the prices, and the numbers of rows and columns, without an Lp. Returns false
- * and sets nothing if there are several segments or turns, or if the gap did not close (limits that
- * cannot hold, rounding). */
+/* Reads x, and sets it, the prices, and the numbers of rows and columns, without an Lp. Returns
+ * false and sets nothing if there are several segments or turns, or if the gap did not close
+ * (limits that cannot hold, rounding). */
 bool balance_interior(const BalanceRows *rows, BalanceCuts *cuts);

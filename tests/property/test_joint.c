@@ -865,8 +865,8 @@ static double alone_s(JointMenu *menu, uint32_t kind, uint32_t tp, uint32_t samp
     return NAN;
 }
 
-/* The least time of the slower ones of a and b replicas, by seconds per sample, over all ways to give
- * each at least one of the samples. */
+/* The least time of the slower ones of a and b replicas, by seconds per sample, over all ways to
+ * give each at least one of the samples. */
 static double shared_best_s(const uint32_t *n, const double *rate, uint32_t samples)
 {
     double best = INFINITY;
@@ -880,8 +880,8 @@ static double shared_best_s(const uint32_t *n, const double *rate, uint32_t samp
     return best;
 }
 
-/* Replicas of two kinds, of which one takes as long for few samples as for more, share a microbatch as
- * well as any numbers of samples do, by their speeds at the mean. */
+/* Replicas of two kinds, of which one takes as long for few samples as for more, share a microbatch
+ * as well as any numbers of samples do, by their speeds at the mean. */
 static void test_samples_are_shared(void **state)
 {
     (void)state;

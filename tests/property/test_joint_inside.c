@@ -217,7 +217,7 @@ static Program *two_search(const Two *two, const char *text)
     return result.program;
 }
 
-/* What crosses a border is needed by each device, unless it is cut in front of the border or right
+/* Each device needs all that crosses a border, unless it is cut in front of the border or right
  * behind it. */
 static void test_copies(void **state)
 {
@@ -245,8 +245,8 @@ static void test_copies(void **state)
     }
 }
 
-/* Masks of dropout take a byte for each element, and the dropped scores of attention their own bytes,
- * too, of a microbatch on each device. */
+/* Masks of dropout take a byte for each element, and the dropped scores of attention their own
+ * bytes, too, of a microbatch on each device. */
 static void test_masks(void **state)
 {
     (void)state;
