@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* The search stops when value - bound is below GAP, relative to the value or to the unit of scale.
- * A cut must gain more than the solver's tolerance; otherwise the next solution could be the same. */
+ * A cut must gain more than the solver's tolerance; else the next solution could be the same. */
 #define GAP        1e-11
 #define LEAST_GAIN (4 * LP_TOLERANCE)
 
