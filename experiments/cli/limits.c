@@ -32,12 +32,11 @@ static char limit_words[120];
 /* Memory in use, in bytes; 0 where the system does not say. */
 static double resident_bytes(void)
 {
-    unsigned long pages = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    const bool known = file && fscanf(file, "%lu %lu", &pages, &resident) == 2;
-    if (file)
-        fclose(file);
-    return known ? (double)resident * (double)sysconf(_SC_PAGESIZE) : 0;
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents("/proc/self/statm", &text, NULL, NULL))
+        return 0;
+    const char *second = text + strcspn(text, " "); /* after all pages: resident ones */
+    return g_ascii_strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE);
 }
 
 /* --- lines on stderr --- */
@@ -228,13 +227,12 @@ void limits_catch_interrupts(void)
 /* The first number of a file; INFINITY if there is none. */
 static double number_in_file(const char *path)
 {
-    double bytes = INFINITY;
-    FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%lf", &bytes) != 1)
-        bytes = INFINITY;
-    if (file)
-        fclose(file);
-    return bytes;
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return INFINITY;
+    char *end;
+    const double bytes = g_ascii_strtod(text, &end);
+    return end > text ? bytes : INFINITY;
 }
 
 /* The memory of this machine, or of the container that the program runs in. */

@@ -76,7 +76,8 @@ static bool make_best(Rebalance *r, GError **error)
     for (uint32_t start = 0; start < 2 && good; start++) {
         g_autofree double *ratio =
             (start ? ratios_proportional : ratios_even)(r->question->view);
-        good = rebalance(r, ratio, error) && rebalance(r, ratio, error);
+        for (uint32_t round = 0; round < 2 && good; round++)
+            good = rebalance(r, ratio, error);
     }
     if (good)
         plan_take(r->plan, r->best, r->question);

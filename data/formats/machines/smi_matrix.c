@@ -70,7 +70,7 @@ static int32_t links_of(const char *code)
                                         "NODE", "SYS", "SOC", NULL};
     if (g_str_has_prefix(code, "NV") && g_ascii_isdigit(code[2]) && strlen(code) < 6 &&
         code[2 + strspn(code + 2, "0123456789")] == '\0')
-        return atoi(code + 2);
+        return (int)g_ascii_strtoull(code + 2, NULL, 10);
     return g_strv_contains(KNOWN, code) ? 0 : -1;
 }
 
