@@ -31,21 +31,27 @@ static bool copy(Store *store, bool has_attempts, uint32_t *added, GError **erro
            store_failed(store, KILTER_ERROR_FAILED, "merge", error);
 }
 
+bool store_merge_check(const char *file, bool *has_attempts, GError **error)
+{
+    /* Opening checks the whole store. */
+    g_autoptr(Store) store =
+        store_lock_wait(file, error) ? store_open_read(file, error) : NULL;
+    if (!store)
+        return false;
+    *has_attempts = store_attempt_is_there(store);
+    return sqlite3_db_filename(store->db, "main")[0] != '\0' ||
+           refuse(error,
+                  "%s: a store of an earlier schema version; a sweep or a merge into it "
+                  "makes it one of version %d, which can be merged",
+                  file, STORE_VERSION);
+}
+
 bool store_merge(Store *store, const char *file, uint32_t *added, GError **error)
 {
     g_assert(store->writable);
-    /* Opening checks the whole store. */
-    g_autoptr(Store) other =
-        store_lock_wait(file, error) ? store_open_read(file, error) : NULL;
-    if (!other)
+    bool has_attempts;
+    if (!store_merge_check(file, &has_attempts, error))
         return false;
-    const bool has_attempts = store_attempt_is_there(other);
-    if (sqlite3_db_filename(other->db, "main")[0] == '\0')
-        return refuse(error,
-                      "%s: a store of an earlier schema version; a sweep or a merge into "
-                      "it makes it one of version %d, which can be merged",
-                      file, STORE_VERSION);
-    g_clear_pointer(&other, store_close);
     g_autofree char *path = g_canonicalize_filename(file, NULL);
     char *attach = sqlite3_mprintf("ATTACH %Q AS other", path);
     bool good =

@@ -118,6 +118,9 @@ const char *store_note(const Store *store);
  * KILTER_ERROR_INPUT for a file that is not a sound store of this version, KILTER_ERROR_FAILED if
  * the stores have different answers to one question (wall-clock times excepted). */
 bool store_merge(Store *store, const char *file, uint32_t *added, GError **error);
+/* Whether a file can be merged: KILTER_ERROR_INPUT as above. *has_attempts: whether it says which
+ * configurations were tried. */
+bool store_merge_check(const char *file, bool *has_attempts, GError **error);
 
 /* From now on the views `result` and `best` show store_query only the answers to these questions,
  * in the order of their ordinals: an experiment sees exactly its current questions, whatever else

@@ -16,17 +16,20 @@ COMMAND_PLAIN(merge)
     const char *database = argv[1];
     char **part = argv + 2;
     const int n = argc - 2;
-    g_autoptr(Store) store = store_open(database, error);
-    uint32_t total = 0;
-    for (int i = 0; store && i < n; i++) {
-        uint32_t added = 0;
+    uint32_t total = 0, added;
+    /* All parts are good before anything is written. */
+    for (int i = 0; i < n; i++) {
+        bool tried;
         if (is_same_file(database, part[i]))
             return refuse(error, "%s: expected another store than the one to merge into",
                           part[i]);
+        if (!store_merge_check(part[i], &tried, error))
+            return false;
+    }
+    g_autoptr(Store) store = store_open(database, error);
+    for (int i = 0; store && i < n; i++, total += added)
         if (!store_merge(store, part[i], &added, error))
             return kilter_prefix(error, "%s: ", part[i]);
-        total += added;
-    }
     if (!store)
         return false;
     command_report(options,

@@ -94,7 +94,11 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
 {
     const char *name = experiment_name(experiment);
     uint32_t added;
-    g_autoptr(Store) store = store_open(reproduction->database, error);
+    bool tried;
+    g_autoptr(Store) store =
+        !options->known || store_merge_check(options->known, &tried, error)
+            ? store_open(reproduction->database, error)
+            : NULL;
     if (!store || !store_begin_run(store, options->command, options->revision, error) ||
         (options->known && !store_merge(store, options->known, &added, error)) ||
         !sweep_run(experiment, store, &options->sweep, &reproduction->progress, error) ||

@@ -480,6 +480,22 @@ static void test_single_results(void **state)
     program_refuses(box, "show ''", 2, "out/");
 }
 
+/* A part that cannot be merged is refused before the store is made, or gets a row. */
+static void test_refused_merges(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    sandbox_write(box, "x.yaml", GRID);
+    sandbox_write(box, "bad.db", "no store");
+    program_runs(box, "sweep x.yaml --shard 0/2 --db good.db -q");
+    program_runs(box, "sweep x.yaml --shard 1/2 --db there.db -q");
+    program_refuses(box, "merge new.db bad.db", 2, "bad.db");
+    program_refuses(box, "merge new.db good.db bad.db", 2, "bad.db");
+    program_refuses(box, "merge there.db good.db bad.db", 2, "bad.db");
+    program_refuses(box, "merge there.db good.db there.db", 2, "another store");
+    program_runs(box, "merge there.db good.db");
+}
+
 /* --- rows of earlier releases --- */
 
 static void make_store_5(const Sandbox *box)
@@ -547,6 +563,7 @@ int main(void)
         cmocka_unit_test(test_formulas),
         cmocka_unit_test(test_changed_files),
         cmocka_unit_test(test_single_results),
+        cmocka_unit_test(test_refused_merges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
