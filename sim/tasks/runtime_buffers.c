@@ -2,6 +2,8 @@
 
 #include "sim/tasks/buffers.h"
 
+enum { F32_BYTES = 4, HALF_BYTES = 2 };
+
 typedef struct {
     const Runtime *runtime;
     const Program *program;
@@ -10,6 +12,7 @@ typedef struct {
     GArray *uses;    /* uint32_t */
     /* of ops and logits (beside_key) the last instruction that differentiates them */
     GHashTable *ends;
+    bool *logits; /* [tensor] */
 } Adding;
 
 static PlanBuffer *at(const Adding *a, uint32_t b)
@@ -43,7 +46,6 @@ static bool *accumulated(const Adding *a, uint32_t n)
 
 static void keep_gradients(Adding *a, uint32_t n)
 {
-    enum { F32_BYTES = 4, HALF_BYTES = 2 };
     const uint32_t tensors = graph_n_tensors(a->graph);
     g_autofree bool *in_float = accumulated(a, n);
     for (uint32_t b = 0; b < n; b++) {
@@ -70,35 +72,42 @@ static void keep_gradients(Adding *a, uint32_t n)
 
 /* --- gathered parameters --- */
 
-/* Of each group the layer whose gathered parameters are the largest lies there as often again. */
-static void gather_ahead(Adding *a, uint32_t n)
+/* Of each group the layer with most bytes of these (PlanBuffer) lies there so often, too. */
+static void add_largest(Adding *a, GArray *like, uint32_t copies)
 {
-    const uint32_t groups = MAX(a->program->n_groups, 1),
-                   layers = graph_n_layers(a->graph);
+    const uint32_t layers = graph_n_layers(a->graph);
     g_autofree uint32_t *layer = graph_tensor_layers(a->graph);
-    g_autofree double *bytes = g_new0(double, (size_t)groups *layers);
-    g_autofree bool *seen = g_new0(bool, (size_t)groups *graph_n_tensors(a->graph));
-    g_autofree bool *first = g_new0(bool, n + 1);
-    for (uint32_t b = 0; b < n; b++) {
-        const PlanBuffer *buffer = at(a, b);
-        const size_t cell =
-            (size_t)buffer->group * graph_n_tensors(a->graph) + buffer->tensor;
-        if (graph_tensor(a->graph, buffer->tensor)->role != ROLE_PARAMETER ||
-            buffer->at_rest || seen[cell])
-            continue;
-        seen[cell] = first[b] = true;
+    g_autofree double *bytes =
+        g_new0(double, (size_t)MAX(a->program->n_groups, 1) * layers);
+    array_each (const PlanBuffer, buffer, like)
         bytes[(size_t)buffer->group * layers + layer[buffer->tensor]] +=
             plan_buffer_whole_bytes(a->graph, buffer);
-    }
-    for (uint32_t g = 0; g < groups; g++) {
-        const double *of = bytes + (size_t)g * layers;
+    array_each (const PlanBuffer, buffer, like) {
+        const double *of = &bytes[(size_t)buffer->group * layers];
         uint32_t most = 0;
         for (uint32_t l = 1; l < layers; l++)
             most = of[l] > of[most] ? l : most;
-        for (uint32_t b = 0; b < n; b++)
-            if (first[b] && at(a, b)->group == g && layer[at(a, b)->tensor] == most)
-                add_standing(a, *at(a, b), a->runtime->prefetch);
+        if (layer[buffer->tensor] == most)
+            add_standing(a, *buffer, copies);
     }
+}
+
+static void gather_ahead(Adding *a, uint32_t n)
+{
+    const size_t groups = MAX(a->program->n_groups, 1);
+    g_autofree bool *seen = g_new0(bool, groups *graph_n_tensors(a->graph));
+    g_autoptr(GArray) first = g_array_new(false, false, sizeof(PlanBuffer));
+    for (uint32_t b = 0; b < n; b++) {
+        const PlanBuffer *buffer = at(a, b);
+        bool *is =
+            &seen[(size_t)buffer->group * graph_n_tensors(a->graph) + buffer->tensor];
+        if (graph_tensor(a->graph, buffer->tensor)->role != ROLE_PARAMETER ||
+            buffer->at_rest || *is)
+            continue;
+        *is = true;
+        g_array_append_val(first, *buffer);
+    }
+    add_largest(a, first, a->runtime->prefetch);
 }
 
 /* --- logits, and what ops that are not fused keep --- */
@@ -148,17 +157,42 @@ static void see_end(const Adding *a, uint32_t i, uint32_t id)
         g_hash_table_insert(a->ends, key, GUINT_TO_POINTER(i));
 }
 
+/* Layers hand over one tensor for each shape of weights, which they keep; table and head one that
+ * is made there. */
+static void hand_gradients(Adding *a, uint32_t n)
+{
+    g_autoptr(GArray) kept = g_array_new(false, false, sizeof(PlanBuffer));
+    for (uint32_t b = 0; b < n; b++) {
+        PlanBuffer like = *at(a, b);
+        const Tensor *tensor = graph_tensor(a->graph, like.tensor);
+        const Instr *instr = &a->program->instr[like.birth];
+        if (!like.stands || tensor->rank < 2 || instr->kind != INSTR_COMPUTE)
+            continue;
+        const Op *op = graph_get_op(a->graph, instr->op);
+        const bool expert = op->kind == OP_EXPERT_DW || op->kind == OP_EXPERT_PAIR_DW,
+                   at_end = op->kind == OP_EMBEDDING_DW ||
+                            a->logits[graph_get_op(a->graph, op->of)->out[0]];
+        if (expert) /* of one alone */
+            like.form = FORM_IDENTITY;
+        like.element_bytes = HALF_BYTES / (expert ? (double)tensor->dim[0] : 1);
+        like.stands = !at_end;
+        if (!at_end)
+            g_array_append_val(kept, like);
+        for (uint32_t u = like.first; at_end && u < like.first + like.n; u++) {
+            const uint32_t i = g_array_index(a->uses, uint32_t, u);
+            if (a->program->instr[i].kind == INSTR_COMPUTE &&
+                a->program->instr[i].op == instr->op)
+                add_beside(a, i, NULL, like);
+        }
+    }
+    add_largest(a, kept, 1);
+}
+
 /* Copies of logits, and what ops keep up to the last instruction on the same microbatch that
  * differentiates them; not where an op runs again. Walks backwards. */
 static void keep_beside(Adding *a)
 {
-    enum { F32_BYTES = 4 };
     const uint32_t n_ops = graph_n_ops(a->graph);
-    g_autoptr(GHashTable) ends = a->ends = g_hash_table_new(NULL, NULL);
-    g_autofree bool *logits = g_new0(bool, graph_n_tensors(a->graph) + 1);
-    for (OpId id = 0; id < n_ops; id++)
-        if (reads_logits(graph_get_op(a->graph, id)))
-            logits[graph_get_op(a->graph, id)->in[0]] = true;
     for (uint32_t i = a->program->n; i-- > 0;) {
         const Instr *instr = &a->program->instr[i];
         if (instr->kind != INSTR_COMPUTE)
@@ -172,7 +206,7 @@ static void keep_beside(Adding *a)
         if (of && kept_beside(a->runtime, of->kind) > 0)
             see_end(a, i, op->of);
         for (uint32_t k = 0; of && k < of->n_in; k++)
-            if (logits[of->in[k]])
+            if (a->logits[of->in[k]])
                 see_end(a, i, n_ops + of->in[k]);
         if (copied > 0 && reads_logits(op))
             add_beside(a, i, beside_key(a, instr, n_ops + op->in[0]),
@@ -186,7 +220,7 @@ static void keep_beside(Adding *a)
                                     .form = instr->form[op->n_in],
                                     .element_bytes = kept});
         if (kept > 0)
-            g_hash_table_remove(ends, beside_key(a, instr, instr->op));
+            g_hash_table_remove(a->ends, beside_key(a, instr, instr->op));
     }
 }
 
@@ -198,13 +232,22 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     uint32_t n_uses = 0;
     for (uint32_t b = 0; b < buffers->n; b++)
         n_uses = MAX(n_uses, buffers->buffer[b].first + buffers->buffer[b].n);
-    Adding a = {.runtime = runtime,
+    g_autoptr(GHashTable) ends = g_hash_table_new(NULL, NULL);
+    g_autofree bool *logits = g_new0(bool, graph_n_tensors(graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        if (reads_logits(graph_get_op(graph, id)))
+            logits[graph_get_op(graph, id)->in[0]] = true;
+    Adding a = {.ends = ends,
+                .logits = logits,
+                .runtime = runtime,
                 .program = program,
                 .graph = graph,
                 .buffers = g_array_new(false, false, sizeof(PlanBuffer)),
                 .uses = g_array_new(false, false, sizeof(uint32_t))};
     g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
     g_array_append_vals(a.uses, buffers->use, n_uses);
+    if (runtime->handed_gradients > 0)
+        hand_gradients(&a, buffers->n);
     keep_gradients(&a, buffers->n);
     if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);

@@ -216,6 +216,27 @@ static void test_script(void **state)
                               "recompute: selective\nsequence_parallel: on\nzero: 1\n");
 }
 
+/* Cross entropy by Transformer Engine takes both flags of Megatron-LM. */
+static void test_fused_loss(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"--cross-entropy-loss-fusion",
+                                        "--cross-entropy-fusion-impl te",
+                                        "--cross-entropy-loss-fusion "
+                                        "--cross-entropy-fusion-impl native",
+                                        "--cross-entropy-loss-fusion "
+                                        "--cross-entropy-fusion-impl te"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(flags); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("torchrun pretrain_gpt.py --bf16 %s\n", flags[i]);
+        g_autoptr(Launch) launch = launch_parse("run.sh", text, strlen(text), &error);
+        assert_no_error(error);
+        assert_string_equal(launch->runtime, i == 3 ? "megatron-te-loss" : "");
+        assert_int_equal(launch->unknown->len, 0);
+    }
+}
+
 /* Files of the other frameworks, with the strategy that they mean for 8 GPUs, or the message
  * about what contradicts. */
 static void test_files(void **state)
@@ -328,6 +349,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_script),
+        cmocka_unit_test(test_fused_loss),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_for),

@@ -24,8 +24,8 @@ static SimMemoryRow memory_of(const char *planner, const char *model,
     g_autoptr(Plan) plan = planner_plan(planner_find(planner, NULL), model, cluster_name,
                                         view, &options, &graph, &error);
     assert_no_error(error);
-    g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, "", false, plan->memory_bytes, &error);
+    g_autoptr(GArray) rows = sim_memory_table(plan, graph, view, options.sim.runtime,
+                                              false, plan->memory_bytes, &error);
     assert_no_error(error);
     return g_array_index(rows, SimMemoryRow, 0);
 }
@@ -258,6 +258,54 @@ static void test_states_on_hosts(void **state)
     assert_close((double)report->memory_bytes[0], 2 * n / 4 + 4 * module, 0.1);
 }
 
+/* Peaks that Megatron-LM (23e00ed0, Transformer Engine 2.11) allocated on 8 B200, by the launches
+ * and docs/b200 of MooreThreads/SimuMax@4dcaae5: bf16, gradients in float32, a distributed
+ * optimizer, sequence parallelism, micro-batches of one sample, four for each replica, and cross
+ * entropy by Transformer Engine. */
+typedef struct {
+    const char *shape, *strategy;
+    double seq, replicas, gib;
+} OnB200;
+
+#define L70  "hidden=8192,heads=64,kv_heads=8,ffn=28672,layers=12"
+#define L405 "hidden=16384,heads=128,kv_heads=16,ffn=53248,layers=4"
+
+static void test_megatron_on_b200(void **state)
+{
+    (void)state;
+    static const OnB200 row[] = {
+        {L70, "pp=2", 4096, 4, 66.55},
+        {L70, "tp=2 sequence_parallel=on", 4096, 4, 60.68},
+        {L70, "tp=8 sequence_parallel=on", 4096, 1, 28.29},
+        {L405, "pp=2", 4096, 4, 87.08},
+        {L405, "tp=2 sequence_parallel=on", 4096, 4, 81.59},
+        {L405, "tp=4 sequence_parallel=on", 4096, 2, 52.89},
+        {L405, "tp=8 sequence_parallel=on", 4096, 1, 38.57},
+        {L70, "tp=2 cp=4 cp_comm=a2a sequence_parallel=on", 32768, 1, 68.43},
+        {L405, "cp=8 cp_comm=a2a", 32768, 1, 139.22},
+        {L70, "tp=2 cp=4 cp_comm=a2a sequence_parallel=on", 131072, 1, 112.67},
+        {L405, "tp=2 cp=4 cp_comm=a2a sequence_parallel=on", 131072, 1, 118.13},
+    };
+    double off = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
+        const OnB200 *r = &row[i];
+        const bool divides = r->replicas > 1 || strstr(r->strategy, "cp=");
+        g_autofree char *model = g_strdup_printf(
+            "llama:%s,vocab=128256,seq=%g,global_batch=%g,precision=bf16-fp32-grads",
+            r->shape, r->seq, 4 * r->replicas);
+        g_autofree char *set =
+            g_strdup_printf("micro_batch=1 runtime=megatron-te-loss/allocated %s%s",
+                            r->strategy, divides ? " zero=1" : "");
+        const SimMemoryRow got = memory_of("manual", model, "8xb200", set);
+        const double gib = (double)got.total_bytes / (1 << 30);
+        print_message("%-48s seq %6g: %6.2f GiB, measured %6.2f (%+.1f %%)\n",
+                      r->strategy, r->seq, gib, r->gib, 100 * (gib / r->gib - 1));
+        assert_close(gib, r->gib, 0.03);
+        off += fabs(gib / r->gib - 1) / G_N_ELEMENTS(row);
+    }
+    assert_at_most(off, 0.01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_8_bit_states),
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_states_on_hosts),
+        cmocka_unit_test(test_megatron_on_b200),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -604,7 +604,11 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                "or Hugging Face, and no name in it is known",
                file);
     launch->framework = TABLE[best].framework;
-    launch->runtime = launch->value[WORD_ZERO] || r.titan ? TABLE[best].runtime : "";
+    char *const *said = launch->value;
+    launch->runtime = said[WORD_LOSS_FUSION] && g_strcmp0(said[WORD_LOSS_IMPL], "te") == 0
+                          ? "megatron-te-loss"
+                      : said[WORD_ZERO] || r.titan ? TABLE[best].runtime
+                                                   : "";
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
 }
 
