@@ -12,6 +12,7 @@
 #include "data/formats/machines/machine_file.h"
 
 enum { MAX_COLUMNS = 512, CODE_BYTES = 8 };
+#define MOST_GPUS "at most 512 GPUs of one machine"
 
 typedef struct {
     MachineFile *machine;
@@ -99,8 +100,10 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
 {
     char *end;
     const guint64 gpu = g_ascii_strtoull(line + strlen("GPU "), &end, 10);
-    if (*end != ':' || gpu >= MAX_COLUMNS)
+    if (*end != ':')
         return true;
+    if (gpu >= MAX_COLUMNS)
+        return fail(matrix, error, MOST_GPUS);
     g_autofree char *name = g_strstrip(g_strdup(end + 1));
     char *parenthesis = strstr(name, " (");
     if (parenthesis)
@@ -121,6 +124,7 @@ static const char *product_of(Matrix *matrix, const char *cell)
     if (g_str_has_suffix(cell, "...") && strlen(cell) > strlen("NVIDIA ...")) {
         g_free(matrix->cut);
         matrix->cut = g_strdup(cell);
+        return NULL;
     }
     if (!of || !matrix->cut)
         return sheets_find_product(matrix->sheets, cell) ? cell : NULL;
@@ -131,15 +135,19 @@ static const char *product_of(Matrix *matrix, const char *cell)
 }
 
 /* A line of another list: its cells that name a product. */
-static void read_cells(Matrix *matrix, const char *line)
+static bool read_cells(Matrix *matrix, const char *line, GError **error)
 {
-    g_auto(GStrv) cell = g_regex_split_simple("\\s*[|,]\\s*|\\s{2,}", line, 0, 0);
-    for (char **at = cell; *at && matrix->n_listed < MAX_COLUMNS; at++) {
-        const char *product =
-            matrix->product[matrix->n_listed] ? NULL : product_of(matrix, *at);
-        if (product)
+    /* raw: a check of the whole line before each cell takes n^2 */
+    g_auto(GStrv) cell =
+        g_regex_split_simple("\\s*[|,]\\s*|\\s{2,}", line, G_REGEX_RAW, 0);
+    for (char **at = cell; *at; at++) {
+        const char *product = product_of(matrix, *at);
+        if (product && matrix->n_listed >= MAX_COLUMNS)
+            return fail(matrix, error, MOST_GPUS);
+        if (product && !matrix->product[matrix->n_listed])
             matrix->product[matrix->n_listed++] = g_strdup(product);
     }
+    return true;
 }
 
 /* Reads the rows. A legend's "NIC0: mlx5_0" is not a row; "GPU 0: NVIDIA H100 80GB HBM3 (UUID:
@@ -159,8 +167,8 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
                 matrix, error,
                 "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
                 "sheet describes");
-        if (!matrix->code && !product)
-            read_cells(matrix, *line);
+        if (!matrix->code && !product && !read_cells(matrix, *line, error))
+            return false;
         char *word[MAX_COLUMNS];
         const uint32_t n = text_split(*line, word, MAX_COLUMNS);
         if (n == 0)
@@ -291,7 +299,12 @@ static void count_near(const Matrix *matrix)
 static bool add_listed(const Matrix *matrix, GError **error)
 {
     MachineFile *machine = matrix->machine;
-    for (uint32_t i = 0; i < MAX_COLUMNS && matrix->product[i]; i++) {
+    for (uint32_t i = 0; i < MAX_COLUMNS; i++) {
+        if (!matrix->product[i])
+            continue;
+        if (i > machine->n_gpus)
+            return refuse(error, "%s: expected GPU %u in the list, which has GPU %u",
+                          machine->file, machine->n_gpus, i);
         MachineGpu *gpu = machine_file_add_gpu(machine, error);
         if (!gpu)
             return false;
