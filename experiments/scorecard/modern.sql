@@ -9,8 +9,11 @@
 -- 2021 (Table 1): 128 wide, in their two smallest models 96. Where experts are shared among GPUs that also share layers, each of
 -- these has whole experts (etp=1), as the recipes of Megatron-Bridge (expert_tensor_parallel_size) have. Where a page has only
 -- TFLOP/s, the time is that of the FLOPs that it counts: 6 per parameter and token, and attention's without the causal half.
--- The scores of Baichuan's attention, with biases by distance, lie in memory. Where a page computes some layers or every second product again, as many whole layers are.
--- The launcher's first page has no plans; those with the same figures on its next page are taken. Calibrated on some models of each type of GPU, tested on the others.
+-- The scores of Baichuan's attention, with biases by distance, lie in memory. Where a page computes some layers again, as many whole layers are; torchtitan's
+-- policy by op, its default, computes every second product again (`alternate`).
+-- The launcher's first page has no plans; those with the same figures on its next page are taken. Its third prints tp=4 pp=1 of Llama 2 13B, whose
+-- recipe at that commit has tp=1 pp=4, as the fourth page with the same figure. Interleaving, attention's library, and where user buffers are on, are
+-- those of its recipes (launcher_scripts/conf). Keys and values go around a ring, as by default in Megatron-Core. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
     UNION ALL SELECT * FROM modern_colossalai UNION ALL SELECT * FROM modern_dgxc_benchmarking UNION ALL SELECT * FROM modern_flagperf
@@ -106,14 +109,18 @@ trial AS (
              -- and since its commit 12e75ccc neuron_sp converts larger models whole
              WHEN page.source LIKE '%benchmark_results_20260427%' THEN 'bf16-pure'
              WHEN page.precision = 'bf16 autocast' THEN 'bf16-fsdp'
+             -- torchtitan's parameters and gradients at rest, and its reduce-scatters, are float32
+             WHEN page.source_id IN ('torchtitan', 'torchao') THEN 'bf16-fsdp'
              ELSE 'bf16' END AS numbers,
         CASE WHEN page.source_id = 'megatron_lm' AND page.tp = '' AND page.other LIKE 'model_parallel=%'
              THEN min(8, CAST(substr(page.other, 16) AS INTEGER)) 
-             WHEN page.tp = '' AND early.tp THEN early.tp ELSE max(1, CAST(page.tp AS INTEGER)) END AS tps,
+             WHEN page.tp = '' AND early.tp THEN early.tp WHEN misprinted THEN 1 ELSE max(1, CAST(page.tp AS INTEGER)) END AS tps,
         CASE WHEN page.source_id = 'megatron_lm' AND page.pp = '' AND page.other LIKE 'model_parallel=%'
              THEN max(1, CAST(substr(page.other, 16) AS INTEGER) / 8) 
-             WHEN page.tp = '' AND early.tp THEN early.pp ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
-        max(1, CAST(page.cp AS INTEGER)) AS cps, max(1, CAST(page.vp AS INTEGER)) AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
+             WHEN page.tp = '' AND early.tp THEN early.pp WHEN misprinted THEN 4 ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
+        max(1, CAST(page.cp AS INTEGER)) AS cps, CASE WHEN page.source_id = 'nemo_launcher' AND (page.pp > '1' OR early.pp > 1 OR misprinted)
+             THEN CASE page.model WHEN 'LLAMA2-70B' THEN 20 WHEN 'LLAMA2-13B' THEN 10 WHEN 'LLAMA3-70B' THEN 10 ELSE 1 END
+             ELSE max(1, CAST(page.vp AS INTEGER)) END AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
         CAST(page.n_gpus AS INTEGER) AS n,
         -- the script of neuron_sp exchanges parameters and states after its steps; its DDP runs, without no_sync, exchange gradients in each
         -- micro-batch beside the backward, for which one exchange after all stands
@@ -125,8 +132,11 @@ trial AS (
              WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'
              WHEN page.other LIKE '%FlagScale%' THEN 'flagscale' WHEN page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
              WHEN page.precision = 'bf16 autocast' THEN 'ddp-autocast'
-             WHEN page.other LIKE '%PaddleNLP%' THEN 'paddle'
+             WHEN page.other LIKE '%PaddleNLP%' THEN CASE page.gpu WHEN 'A100-40GB' THEN 'paddle-unfused' ELSE 'paddle' END -- use_fused_rms_norm of its page
              WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed'
+             WHEN page.model = 'GPT3-175B' AND page.source_id = 'nemo_launcher' THEN 'nemo' -- MLPerf's run
+             WHEN page.model = 'LLAMA2-7B (long sequence)' THEN 'megatron-2024'
+             WHEN page.source_id IN ('nemo_docs', 'nemo_launcher') THEN 'nemo-2024'
              WHEN page.other LIKE 'release=25.09%' OR (page.gpu <> 'H100' AND (page.other LIKE 'release=25.%' OR page.other LIKE 'release=26.02%' OR page.other LIKE 'release=26.04%'))
              THEN 'nemo-2025'
              ELSE stack.software END AS software,
@@ -134,12 +144,12 @@ trial AS (
         CASE WHEN page.other LIKE '%net=%' THEN CAST(substr(page.other, instr(page.other, 'net=') + 4) AS INTEGER) END AS net,
         -- forwards that are computed again: hardware FLOPs count them, model FLOPs do not
         CASE WHEN page.other LIKE '%;hfu=%' AND page.recompute LIKE 'selective%' THEN 3 * (CAST(substr(page.other, instr(page.other, 'hfu=') + 4) AS REAL) / page.mfu - 1)
-             WHEN page.recompute IN ('selective op', 'selective layer') THEN 0.5 END AS again,
+             WHEN page.recompute = 'selective layer' THEN 0.5 END AS again,
         CAST(page.model_tflops_per_gpu AS REAL) AS tflops,
         CASE WHEN page.source_id LIKE 'bigscience%' AND page.hidden = '' THEN 8192 ELSE CAST(page.hidden AS INTEGER) END AS width,
         CASE WHEN page.source_id = 'bigscience_tr11' THEN 250880 WHEN page.source_id = 'megatron_lm' THEN 51200 ELSE 50257 END AS words,
         CAST(substr(page.other, instr(page.other, 'hw_tflops=') + 10) AS REAL) AS hw_tflops
-    FROM page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu LEFT JOIN stack ON stack.source = page.source_id
+    FROM (SELECT *, source_id = 'nemo_launcher' AND model = 'LLAMA2-13B' AND other LIKE '%2024-04%' AS misprinted FROM page) AS page LEFT JOIN model ON model.name = page.model LEFT JOIN gpu ON gpu.name = page.gpu LEFT JOIN stack ON stack.source = page.source_id
         LEFT JOIN early ON early.model = page.model AND page.source_id = 'nemo_launcher' LEFT JOIN counts ON counts.name = page.model
 ),
 -- Experts that are shared among GPUs are whole there
@@ -202,9 +212,10 @@ SELECT
     'manual' AS planner,
     'pp=' || pps || ',tp=' || tp_used || ',micro_batch=' || micro
         || CASE WHEN vps > 1 THEN ',schedule=interleaved,virtual_stages=' || vps ELSE '' END
-        || CASE WHEN cps > 1 THEN ',cp=' || cps ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps || whole ELSE '' END
+        || CASE WHEN cps > 1 THEN ',cp=' || cps || CASE WHEN software LIKE 'nemo%' OR software LIKE 'megatron%' THEN ',cp_comm=p2p' ELSE '' END ELSE '' END || CASE WHEN eps > 1 THEN ',ep=' || eps || whole ELSE '' END
         || CASE WHEN sequence_parallel AND tp_used > 1 THEN ',sequence_parallel=on' ELSE '' END
         || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
+                WHEN recompute = 'selective op' OR (source_id = 'torchtitan' AND recompute = '') THEN ',recompute=alternate'
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
                 WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full'
                 -- recompute_modules of Megatron-Bridge's recipes; on GB300 none since June 2026
