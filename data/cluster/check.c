@@ -179,9 +179,6 @@ static bool check_regions(const Cluster *cluster, GError **error)
         return refuse(
             error,
             "regions: expected machines with NICs, and neither collectives nor topology");
-    if (cluster->n_region_links == 0)
-        return refuse(error, "machines' region: expected also regions, the links between "
-                             "them; a region alone changes nothing");
     items_at (const RegionLink, link, i, cluster->region_link, cluster->n_region_links) {
         g_autofree char *what = g_strdup_printf("regions[%u]", i);
         if (strcmp(link->from, link->to) == 0)

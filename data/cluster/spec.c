@@ -125,6 +125,9 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
         return refuse(error, "expected keys such as host_memory=2TB, got '%.60s'", keys);
     for (uint32_t i = 1; *keys && pair[i]; i++) {
         g_auto(GStrv) part = g_strsplit(pair[i], "=", 2);
+        if (g_str_equal(part[0], "region"))
+            return refuse(error, "region: a region alone changes nothing, and the links "
+                                 "between regions need a file (docs/clusters.md)");
         g_string_append_printf(yaml, ", %s: %s", part[0], part[1]);
     }
     g_string_append(yaml, "}\n");
