@@ -242,8 +242,8 @@ static void check_wrong_list(const char *text, const char *message)
     assert_error(error, KILTER_ERROR_INPUT, message);
 }
 
-/* Nothing in a list is passed over: GPUs behind a gap, or behind the last one that a machine may
- * have; and a long line takes no longer than its length. */
+/* Nothing in a list is passed over: GPUs behind a gap, or more of them than a machine may
+ * have; and a long line takes time by its length alone. */
 static void test_wrong_lists(void **state)
 {
     (void)state;
