@@ -278,6 +278,19 @@ static void test_files(void **state)
          "!expected a divisor of 8 GPUs"},
         {"torchrun x.py --tensor-model-parallel-size 2 --num-layers 12",
          "!12 layers, and the model has 6"},
+        /* products that 32 bits do not hold */
+        {"torchrun x.py --tensor-model-parallel-size 65536 "
+         "--pipeline-model-parallel-size 65536",
+         "!expected a divisor of 8 GPUs"},
+        {"torchrun --nnodes 65536 --nproc-per-node 65536 x.py --num-layers 6",
+         "!a world of 4294967295 GPUs"},
+        {"torchrun x.py --pipeline-model-parallel-size 4 --num-layers 6 "
+         "--num-virtual-stages-per-pipeline-rank 1073741824",
+         "!6 layers on 4294967295 stages"},
+        {"torchrun x.py --pipeline-model-parallel-size 4 --num-layers 6 "
+         "--num-virtual-stages-per-pipeline-rank 9999999 "
+         "--decoder-first-pipeline-num-layers 6",
+         "!6 layers on 39999996 stages"},
     };
     g_autoptr(GError) none = NULL;
     g_autoptr(Graph) graph = model_build(MODEL, 8, NULL, &none);
@@ -295,6 +308,28 @@ static void test_files(void **state)
         }
         g_autofree char *got = strategy_write(&strategy);
         assert_string_equal(got, want);
+    }
+}
+
+/* A number that is none is told as not read, unless it leaves the number to the framework. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_read;
+    } CASE[] = {{"4", true},     {"0", true},   {"-1", true},         {"null", true},
+                {"-4", false},   {"1e3", true}, {"[1, 2]", false},    {".nan", false},
+                {"four", false}, {"4x", false}, {"4294967296", false}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text =
+            g_strdup_printf("model:\n  tensor_model_parallel_size: %s\n"
+                            "  micro_batch_size: 1\ntrainer:\n  devices: 8\n",
+                            CASE[i].text);
+        g_autoptr(Launch) launch = launch_parse("f", text, strlen(text), &error);
+        assert_no_error(error);
+        assert_int_equal(launch->unknown->len, CASE[i].is_read ? 0 : 1);
     }
 }
 
@@ -352,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_fused_loss),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_for),
         cmocka_unit_test(test_random_strategies_come_back),
         cmocka_unit_test(test_schedules_come_back),

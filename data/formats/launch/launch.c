@@ -11,6 +11,12 @@ static uint32_t said_number(const Launch *launch, LaunchWord word)
     return launch_number(launch->value, word);
 }
 
+/* The product, or the largest number where it is larger. */
+static uint32_t product(uint32_t a, uint32_t b)
+{
+    return (uint32_t)MIN((uint64_t)a * b, UINT32_MAX);
+}
+
 static bool says(const Launch *launch, LaunchWord word, const char *text)
 {
     return g_strcmp0(launch->value[word], text) == 0;
@@ -28,15 +34,17 @@ static uint32_t world_of(const Launch *launch)
 {
     const uint32_t world = said_number(launch, WORD_WORLD);
     return launch->rank->len ? launch->rank->len
-           : world           ? world
-                   : (launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1) *
-                         said_number(launch, WORD_PER_NODE);
+           : world
+               ? world
+               : product(launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1,
+                         said_number(launch, WORD_PER_NODE));
 }
 
 static uint32_t shared_by(const Launch *launch)
 {
-    return MAX(said_number(launch, WORD_PP), 1) * MAX(said_number(launch, WORD_TP), 1) *
-           MAX(said_number(launch, WORD_CP), 1);
+    return product(product(MAX(said_number(launch, WORD_PP), 1),
+                           MAX(said_number(launch, WORD_TP), 1)),
+                   MAX(said_number(launch, WORD_CP), 1));
 }
 
 /* Samples of a microbatch on a replica; 0: not said. Without pipelines torchtitan's local batch
@@ -63,8 +71,8 @@ static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
     return batch              ? batch
            : tokens && seq    ? tokens / seq
-           : is_titan(launch) ? world * said_number(launch, WORD_LOCAL_BATCH)
-                              : world * steps * micro_batch_of(launch);
+           : is_titan(launch) ? product(world, said_number(launch, WORD_LOCAL_BATCH))
+                              : product(product(world, steps), micro_batch_of(launch));
 }
 
 /* Kilter's word for the numbers that a framework computes and adds up in; NULL: not said. */
@@ -178,7 +186,8 @@ static char *layers_by_ends(const Launch *launch, uint32_t layers, uint32_t stag
                        counts[0] ? each_of - 1 : said_number(launch, WORD_FIRST_LAYERS),
                    last = counts[1] ? each_of - 1 : said_number(launch, WORD_LAST_LAYERS),
                    inner = stages - (first > 0) - (last > 0);
-    if (inner == 0 || first + last > layers || (layers - first - last) % inner != 0)
+    if (inner == 0 || stages > layers + 2 || (uint64_t)first + last > layers ||
+        (layers - first - last) % inner != 0)
         return NULL;
     const uint32_t each = (layers - first - last) / inner;
     g_autoptr(GString) text = g_string_new(NULL);
@@ -193,21 +202,21 @@ static char *layers_by_ends(const Launch *launch, uint32_t layers, uint32_t stag
 static bool set_layers(const Launch *launch, uint32_t layers, Strategy *s, GError **error)
 {
     const uint32_t per = said_number(launch, WORD_PER_VIRTUAL), pp = MAX(s->pp, 1);
-    uint32_t chunks = MAX(said_number(launch, WORD_VIRTUAL), 1);
-    if (per > 0)
-        chunks = MAX(layers / pp / per, 1);
+    uint32_t chunks =
+        per > 0 ? MAX(layers / pp / per, 1) : MAX(said_number(launch, WORD_VIRTUAL), 1);
+    const uint32_t stages = product(pp, chunks);
     const char *layout = launch->value[WORD_LAYOUT], *split = launch->value[WORD_SPLIT],
                *modules = launch->value[WORD_MODULES];
     g_autofree char *text = layout    ? layers_of_layout(layout)
                             : modules ? layers_of_modules(modules)
                             : split   ? g_strdup(split)
-                            : pp * chunks > 1 && !is_titan(launch)
-                                ? layers_by_ends(launch, layers, pp * chunks)
+                            : stages > 1 && !is_titan(launch)
+                                ? layers_by_ends(launch, layers, stages)
                                 : g_strdup("");
     if (!text)
         return refuse(error,
                       "%u layers on %u stages%s: expected a division into whole layers",
-                      layers, pp * chunks, layout ? " by the layout" : "");
+                      layers, stages, layout ? " by the layout" : "");
     if (layout || modules) {
         g_auto(GStrv) stage = g_strsplit(text, " ", -1);
         const uint32_t n = g_strv_length(stage);
@@ -237,7 +246,7 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
                         : said_number(launch, WORD_ZERO_RANKS);
     if (is_titan(launch)) {
         const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
-        s->zero_ranks = shard ? shard * MAX(s->cp, 1) : replicas / copies;
+        s->zero_ranks = shard ? product(shard, MAX(s->cp, 1)) : replicas / copies;
         s->zero = s->zero_ranks == 1 ? 0 : s->zero ? s->zero : s->pp > 1 ? 2 : 3;
     }
     if (instances > 1)

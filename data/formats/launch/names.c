@@ -60,6 +60,27 @@ static bool name_is(const LaunchName *row, const char *name)
                                             : strcmp(name, row->name) == 0;
 }
 
+/* Whether a word may have the text: degrees, batches and numbers of layers are whole numbers; "-1"
+ * and "null" leave them to the framework. (Numbers of nodes and GPUs may be the scheduler's.) */
+static bool word_has_sense(LaunchWord word, const char *text)
+{
+    static const LaunchWord NUMBER[] = {
+        WORD_WORLD,        WORD_PP,           WORD_TP,
+        WORD_CP,           WORD_EP,           WORD_ETP,
+        WORD_REPLICATE,    WORD_SHARD,        WORD_MICRO_BATCH,
+        WORD_LOCAL_BATCH,  WORD_GLOBAL_BATCH, WORD_MICROBATCHES,
+        WORD_TOKENS_MICRO, WORD_TOKENS_STEP,  WORD_SEQ,
+        WORD_VIRTUAL,      WORD_PER_VIRTUAL,  WORD_FIRST_LAYERS,
+        WORD_LAST_LAYERS,  WORD_ZERO,         WORD_RECOMPUTE_LAYERS,
+        WORD_LAYERS};
+    static const char *const LEFT[] = {"", "-1", "null", "None", "~", NULL};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NUMBER); i++)
+        if (NUMBER[i] == word)
+            return g_strv_contains(LEFT, text) ||
+                   g_ascii_string_to_unsigned(text, 10, 0, LAUNCH_MOST, NULL, NULL);
+    return true;
+}
+
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value)
 {
@@ -70,7 +91,7 @@ bool launch_take(const GArray *names, const char *framework, const char *name,
         const char *word = !row->says ? text : equal ? equal + 1 : row->says;
         if (strcmp(row->framework, framework) != 0 || !name_is(row, name) ||
             (equal && (!text || strlen(text) != n || strncmp(text, row->says, n) != 0)) ||
-            !word)
+            !word || !word_has_sense(row->word, word))
             continue;
         /* a flag that divides states says less than another one that divides more of them */
         const bool less = row->word == WORD_ZERO &&
@@ -105,8 +126,8 @@ void launch_write(const GArray *names, const char *framework, char *const *value
 uint32_t launch_number(char *const *value, LaunchWord word)
 {
     guint64 number = 0;
-    return value[word] &&
-                   g_ascii_string_to_unsigned(value[word], 10, 0, 1u << 30, &number, NULL)
+    return value[word] && g_ascii_string_to_unsigned(value[word], 10, 0, LAUNCH_MOST,
+                                                     &number, NULL)
                ? (uint32_t)number
                : 0;
 }

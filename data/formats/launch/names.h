@@ -40,6 +40,9 @@ typedef enum {
     WORD_NOTHING = WORDS /* known, and without effect on plan and costs */
 } LaunchWord;
 
+/* The largest number of a word. */
+#define LAUNCH_MOST (1u << 30)
+
 /* In an exported recipe, before the schedule whose steps are in a file beside it. */
 #define LAUNCH_STEPS "# Steps: "
 
@@ -48,7 +51,7 @@ typedef enum {
 GArray *launch_names_read(GError **error);
 
 /* Sets words of value [WORDS] from a framework's name and its value (NULL: a switch), by all rows for
- * both; false if there are none. */
+ * both; false if there are none, or the word is a number and the value is not. */
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value);
 
