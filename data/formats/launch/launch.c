@@ -12,7 +12,7 @@ static uint32_t said_number(const Launch *launch, LaunchWord word)
 }
 
 /* The product, or the largest number where it is larger. */
-static uint32_t product(uint32_t a, uint32_t b)
+static uint32_t launch_product(uint32_t a, uint32_t b)
 {
     return (uint32_t)MIN((uint64_t)a * b, UINT32_MAX);
 }
@@ -34,17 +34,17 @@ static uint32_t world_of(const Launch *launch)
 {
     const uint32_t world = said_number(launch, WORD_WORLD);
     return launch->rank->len ? launch->rank->len
-           : world
-               ? world
-               : product(launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1,
+           : world           ? world
+                             : launch_product(
+                                   launch->value[WORD_NODES] ? said_number(launch, WORD_NODES) : 1,
                          said_number(launch, WORD_PER_NODE));
 }
 
 static uint32_t shared_by(const Launch *launch)
 {
-    return product(product(MAX(said_number(launch, WORD_PP), 1),
-                           MAX(said_number(launch, WORD_TP), 1)),
-                   MAX(said_number(launch, WORD_CP), 1));
+    return launch_product(launch_product(MAX(said_number(launch, WORD_PP), 1),
+                                         MAX(said_number(launch, WORD_TP), 1)),
+                          MAX(said_number(launch, WORD_CP), 1));
 }
 
 /* Samples of a microbatch on a replica; 0: not said. Without pipelines torchtitan's local batch
@@ -69,10 +69,11 @@ static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
                    seq = said_number(launch, WORD_SEQ),
                    world = n_devices / shared_by(launch),
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
-    return batch              ? batch
-           : tokens && seq    ? tokens / seq
-           : is_titan(launch) ? product(world, said_number(launch, WORD_LOCAL_BATCH))
-                              : product(product(world, steps), micro_batch_of(launch));
+    return batch           ? batch
+           : tokens && seq ? tokens / seq
+           : is_titan(launch)
+               ? launch_product(world, said_number(launch, WORD_LOCAL_BATCH))
+               : launch_product(launch_product(world, steps), micro_batch_of(launch));
 }
 
 /* Kilter's word for the numbers that a framework computes and adds up in; NULL: not said. */
@@ -204,7 +205,7 @@ static bool set_layers(const Launch *launch, uint32_t layers, Strategy *s, GErro
     const uint32_t per = said_number(launch, WORD_PER_VIRTUAL), pp = MAX(s->pp, 1);
     uint32_t chunks =
         per > 0 ? MAX(layers / pp / per, 1) : MAX(said_number(launch, WORD_VIRTUAL), 1);
-    const uint32_t stages = product(pp, chunks);
+    const uint32_t stages = launch_product(pp, chunks);
     const char *layout = launch->value[WORD_LAYOUT], *split = launch->value[WORD_SPLIT],
                *modules = launch->value[WORD_MODULES];
     g_autofree char *text = layout    ? layers_of_layout(layout)
@@ -246,7 +247,7 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
                         : said_number(launch, WORD_ZERO_RANKS);
     if (is_titan(launch)) {
         const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
-        s->zero_ranks = shard ? product(shard, MAX(s->cp, 1)) : replicas / copies;
+        s->zero_ranks = shard ? launch_product(shard, MAX(s->cp, 1)) : replicas / copies;
         s->zero = s->zero_ranks == 1 ? 0 : s->zero ? s->zero : s->pp > 1 ? 2 : 3;
     }
     if (instances > 1)
