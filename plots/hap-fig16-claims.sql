@@ -13,7 +13,7 @@ low AS (SELECT * FROM versus ORDER BY part LIMIT 1),
 high AS (SELECT * FROM versus ORDER BY part DESC LIMIT 1)
 SELECT 'lowest' AS claim, part AS ours, 'throughput of HAP over concurrent: ' || text AS note,
        printf('%s communicates %.3f of %.3f s on all machines, %.3f of %.3f s on the 2 V100 machines alone and %.3f of %.3f s on the 6 '
-              || 'P100 machines, all planned by HAP; BERT-MoE is larger on all (128 experts) than on the parts (32 and 96). With 96 experts wherever it is trained (column same) both claims about the lowest hold', model, comm_s, s, fast_comm_s, fast_s, slow_comm_s, slow_s) AS reason
+              || 'P100 machines, all planned by HAP; BERT-MoE is larger on all (128 experts) than on the parts (32 and 96). With 96 experts wherever it is trained (column same) the claim holds', model, comm_s, s, fast_comm_s, fast_s, slow_comm_s, slow_s) AS reason
 FROM low, list
 UNION ALL
 SELECT 'highest', part, 'throughput of HAP over concurrent: ' || text,
@@ -21,6 +21,6 @@ SELECT 'highest', part, 'throughput of HAP over concurrent: ' || text,
               || 'P100 machines', model, comm_s, s, fast_comm_s, fast_s, slow_comm_s, slow_s)
 FROM high, list
 UNION ALL
-SELECT 'vgg19-lowest', model = 'vgg19', 'from the lowest: ' || text,
-       printf('lowest is %s, as it is larger on all machines than on the parts: with 96 experts everywhere (column same) VGG19 is', model)
-FROM low, list;
+SELECT 'vgg19-less', max(CASE model WHEN 'vgg19' THEN part END) < min(CASE WHEN model IN ('vit', 'bert-base') THEN part END), 'from the lowest: ' || text,
+       'its convolutions fill more devices as well as ViT''s and BERT-Base''s ops do'
+FROM versus, list HAVING count(*) = 4;

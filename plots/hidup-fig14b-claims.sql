@@ -7,5 +7,5 @@ point AS (
 SELECT 'gpus', 1.0 * max(labels) / min(labels),
        'partial programs that are kept: ' ||
            (SELECT group_concat(printf('%d on %d GPUs', labels, gpus), ', ') FROM point),
-       'what is worth keeping depends on the links: on one machine fewer programs are as good as others. With each GPU in a machine of its own (column star) it is 1.11 and holds'
+       'what is worth keeping depends on the links (column machines: on one machine fewer programs are as good as others)'
 FROM point HAVING count(*) = 5;

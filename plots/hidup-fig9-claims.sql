@@ -12,5 +12,5 @@ SELECT 'large-batches', min(faster > 1), group_concat(one, ', '), 'not faster at
 FROM told WHERE batch > 16 HAVING count(*) > 0
 UNION ALL
 SELECT 'small-batches', max(faster), group_concat(one, ', '),
-       'HiDup hides more than in the paper: with an overlap in the forward pass alone (column forward) it is 1.06 and holds; with one rate for all systems (column one) it is 1.48'
+       'HiDup hides more than in the paper: with an overlap in the forward pass alone (column calibrated) it is 1.06 and holds; with one rate for all systems (column one) it is 1.48'
 FROM told WHERE batch <= 16 HAVING count(*) > 0;
