@@ -1,6 +1,8 @@
 /* Keys of frameworks: they are the frameworks' own, and none that a plan needs is left out. */
 #include <string.h>
 
+#include <glib/gstdio.h>
+
 #include "tests/support/exported.h"
 
 static void refuses_of(const char *model, const char *cluster, const char *set,
@@ -149,6 +151,23 @@ static void test_settings_of_named_models(void **state)
         made_plan("manual", "llama-3.2-1b:seq=64,global_batch=8", "dgx-h100", "dp=8");
     g_autoptr(GArray) files = export(&made, "megatron");
     has(files, LLAMA);
+    /* What a config.json does not say is left to the framework. */
+    g_autofree char *file = NULL;
+    static const char CONFIG[] =
+        "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+        "\"num_attention_heads\": 4, \"intermediate_size\": 128, \"vocab_size\": 256, "
+        "\"max_position_embeddings\": 64}";
+    const int handle = g_file_open_tmp("kilter-XXXXXX.json", &file, NULL);
+    assert_true(g_close(handle, NULL) && g_file_set_contents(file, CONFIG, -1, NULL));
+    g_autofree char *model = g_strconcat(file, ":seq=64,global_batch=8", NULL);
+    {
+        g_auto(Made) plain = made_plan("manual", model, "dgx-h100", "dp=8");
+        g_autoptr(GArray) other = export(&plain, "megatron");
+        assert_non_null(strstr(file_text(other, 0), "--hidden-size 64 "));
+        assert_null(strstr(file_text(other, 0), "--norm-epsilon"));
+        assert_null(strstr(file_text(other, 0), "--rope-scaling-factor"));
+    }
+    g_unlink(file);
 }
 
 /* A model is described whole, or not at all: flags of a part would train another model. */

@@ -101,8 +101,32 @@ static void test_optimum(void **state)
     assert_true(worst > 0.95);
 }
 
+/* Ops that follow from one another run one after the other, on however many GPUs. */
+static void test_path(void **state)
+{
+    (void)state;
+    static const char *const CLUSTER[] = {"8xh100-sxm", "64x8xh100-sxm@ib-ndr"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(
+        "gpt2:layers=4,hidden=64,heads=4,ffn=128,seq=32,vocab=64,global_batch=8", 8, NULL,
+        &error);
+    assert_no_error(error);
+    double bound_s[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(Cluster) cluster = cluster_load(CLUSTER[i], &error);
+        assert_no_error(error);
+        g_autoptr(ClusterView) plain = cluster_view(cluster, GRANULARITY_GPU);
+        SimOptions options;
+        sim_options_init(&options);
+        g_autoptr(ClusterView) view = sim_options_view(&options, NULL, plain);
+        bound_s[i] = sim_compute_bound_s(graph, view);
+    }
+    assert_at_most(bound_s[0], 8 * bound_s[1]); /* all work divided: 64 times */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_optimum)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_optimum),
+                                       cmocka_unit_test(test_path)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

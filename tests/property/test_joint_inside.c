@@ -190,16 +190,22 @@ static void two_clear(Two *two)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Two, two_clear)
 
-/* The entry of a program, without recomputation. */
+/* The entry of a program with ratios, without recomputation. */
+static const JointEntry *two_enter_with(Two *two, Program *program, const double *ratio)
+{
+    const uint32_t first = two->group->n_entries;
+    synth_joint_add_inside(two->menu, two->problem, two->group,
+                           &(JointInside){program, g_memdup2(ratio, 2 * sizeof *ratio),
+                                          two->part,
+                                          g_memdup2(ratio, 2 * sizeof *ratio)});
+    assert_true(two->group->n_entries > first);
+    return &two->group->entry[first];
+}
+
 static const JointEntry *two_enter(Two *two, Program *program)
 {
     static const double half[] = {0.5, 0.5};
-    const uint32_t first = two->group->n_entries;
-    synth_joint_add_inside(two->menu, two->problem, two->group,
-                           &(JointInside){program, g_memdup2(half, sizeof half),
-                                          two->part, g_memdup2(half, sizeof half)});
-    assert_true(two->group->n_entries > first);
-    return &two->group->entry[first];
+    return two_enter_with(two, program, half);
 }
 
 /* The program that a search finds under pins, with even ratios. */
@@ -246,32 +252,39 @@ static void test_copies(void **state)
 }
 
 /* Masks of dropout take a byte for each element, and the dropped scores of attention their own
- * bytes, too, of a microbatch on each device. */
+ * bytes, too, of a microbatch on the device that has the largest part of it. */
 static void test_masks(void **state)
 {
     (void)state;
-    double kept[2], masks = 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        g_autofree char *model =
-            g_strdup_printf("gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=64,"
-                            "global_batch=16,dropout=%g",
-                            0.1 * i);
-        g_auto(Two) two = two_new(model);
-        static const double half[] = {0.5, 0.5};
-        const JointEntry *e =
-            two_enter(&two, synth_baseline_program(two.graph, two.part, half,
-                                                   BASELINE_DATA_PARALLEL, NULL));
-        kept[i] = e->kept[two.problem->n_layers];
-        ops_each (op, id, two.graph) {
-            const Tensor *out = graph_tensor(two.graph, op->out[op->n_out - 1]);
-            if (op->pass == PASS_FORWARD && op->attr.rate > 0)
-                masks += (double)tensor_elements(out) *
-                         (op->kind == OP_DROPOUT ? 1 : 1 + dtype_bytes(out->dtype)) /
-                         (2 * two.problem->n_microbatches);
+    static const double RATIO[][2] = {{0.5, 0.5}, {0.7, 0.3}};
+    for (uint32_t at = 0; at < G_N_ELEMENTS(RATIO); at++) {
+        double kept[2], masks = 0;
+        for (uint32_t i = 0; i < 2; i++) {
+            g_autofree char *model =
+                g_strdup_printf("gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=16,vocab=64,"
+                                "global_batch=16,dropout=%g",
+                                0.1 * i);
+            g_auto(Two) two = two_new(model);
+            const JointEntry *e =
+                two_enter_with(&two,
+                               synth_baseline_program(two.graph, two.part, RATIO[at],
+                                                      BASELINE_DATA_PARALLEL, NULL),
+                               RATIO[at]);
+            const double part = (double)MAX(e->samples[0], e->samples[1]) /
+                                (e->samples[0] + e->samples[1]);
+            assert_close(part, round(8 * RATIO[at][0]) / 8, 1e-12);
+            kept[i] = e->kept[two.problem->n_layers];
+            ops_each (op, id, two.graph) {
+                const Tensor *out = graph_tensor(two.graph, op->out[op->n_out - 1]);
+                if (op->pass == PASS_FORWARD && op->attr.rate > 0)
+                    masks += (double)tensor_elements(out) *
+                             (op->kind == OP_DROPOUT ? 1 : 1 + dtype_bytes(out->dtype)) *
+                             part / two.problem->n_microbatches;
+            }
         }
+        assert_true(masks > 0);
+        assert_close(kept[1] - kept[0], masks, 1e-9);
     }
-    assert_true(masks > 0);
-    assert_close(kept[1] - kept[0], masks, 1e-9);
 }
 
 /* --- plans --- */

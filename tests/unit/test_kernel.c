@@ -190,12 +190,38 @@ static void test_odd_heads(void **state)
                 4 * 4096. * 4096 * 4098 / device->peak[KERNEL_BF16]);
 }
 
+/* Bytes and FLOPs of a report are those of the operands, once each, without padding. */
+static void test_reports(void **state)
+{
+    g_autoptr(KernelDevice) device = kernel_device_of("h100-sxm");
+    (void)state;
+    static const double experts = 8, m = 100, n = 384, k = 640;
+    Kernel kernel = {.kind = KERNEL_GROUPED,
+                     .format = KERNEL_BF16,
+                     .product = {.batch = experts, .m = m, .n = n, .k = k}};
+    const KernelReport grouped = kernel_report(device, &kernel);
+    assert_close(grouped.flops, 2 * experts * m * n * k, 1e-12);
+    assert_close(grouped.bytes, 2 * experts * (m * n + m * k + n * k), 1e-12);
+    const Kernel block = {.kind = KERNEL_EXPERTS,
+                          .format = KERNEL_BF16,
+                          .experts = {.tokens = m * experts / 2,
+                                      .top_k = 2,
+                                      .experts = experts,
+                                      .hidden = k,
+                                      .inner = n,
+                                      .matrices = 3}};
+    const KernelReport report = kernel_report(device, &block);
+    assert_close(report.flops, 3 * grouped.flops, 1e-12);
+    assert_at_most(3 * grouped.bytes * (1 - 1e-12), report.bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),      cmocka_unit_test(test_golden_attention),
         cmocka_unit_test(test_generations), cmocka_unit_test(test_narrow_numbers),
         cmocka_unit_test(test_conversion),  cmocka_unit_test(test_odd_heads),
+        cmocka_unit_test(test_reports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,6 +184,12 @@ static void test_data_parallel(void **state)
     assert_close(sim_memory_peak(memory, &view, share, 0, &point),
                  16 * PARAMETERS + 4 * B * H * 0.75 / 4, 1e-12);
     assert_int_equal(point, 4);
+    /* A plan fits if it does on every device. */
+    for (uint32_t little = 0; little <= 2; little++) {
+        for (uint32_t j = 0; j < 2; j++)
+            device[j].memory_bytes = j == little ? 16 * PARAMETERS : 1 << 30;
+        assert_int_equal(sim_memory_fits(memory, &view, share), little == 2);
+    }
     assert_close(sim_memory_peak(memory, &view, share, 1, NULL),
                  16 * PARAMETERS + 4 * B * H * 0.25, 1e-12);
 }

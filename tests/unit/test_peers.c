@@ -221,7 +221,18 @@ static void test_lists(void **state)
          "|   1  NVIDIA A100 80GB...  On  | 00000000:00:1C.0 Off |            0 |\n"
          "| N/A   43C    P0    45W / 300W |      0MiB / 81920MiB |      0% |\n",
          "1 h100-sxm + 1 a100-pcie-80g", 16.1e9}};
+    static const char ROCM[] = "=== ROCm System Management Interface ===\n"
+                               "GPU[0] : Card series: AMD Instinct MI250X\n"
+                               "GPU[1]\t: Card model: AMD Instinct MI250X \n"
+                               "=== Hops between two GPUs ===\n"
+                               "GPU0 GPU1\nGPU0 0 1\nGPU1 1 0\n"
+                               "=== Link Type between two GPUs ===\n"
+                               "GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n";
     g_autoptr(Sheets) sheets = sheets_load(NULL);
+    g_autoptr(MachineFile) rocm =
+        machine_file_parse("a file", ROCM, strlen(ROCM), sheets, NULL);
+    assert_string_equal(rocm->gpu[0].product, "AMD Instinct MI250X");
+    assert_string_equal(rocm->gpu[1].product, "AMD Instinct MI250X");
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(MachineFile) file = machine_file_parse(
