@@ -9,6 +9,9 @@ bool plan_layout_init(PlanLayout *layout, const Plan *plan, const Graph *graph,
     const Program *program = plan->program;
     *layout = (PlanLayout){.plan = plan, .graph = graph};
     layout->group = program_groups(program, plan->n_devices, &layout->n_groups);
+    for (uint32_t g = 0; g < layout->n_groups; g++)
+        if (group_shards(&layout->group[g]) == plan->strategy.cp)
+            layout->group[g].n_heads = plan->strategy.a2a_ranks;
     if (!batch_forms_of_program(program, graph, &layout->batch, error))
         return false;
     layout->instances = instances_new(program, graph, layout->batch);

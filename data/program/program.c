@@ -50,7 +50,7 @@ uint16_t program_add_group(Program *program, uint32_t n_replicas, uint32_t n_dev
     program->group = g_renew(DeviceGroup, program->group, program->n_groups + 1);
     program->group[program->n_groups] = (DeviceGroup){
         n_replicas, n_devices,
-        g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device), 1};
+        g_memdup2(device, (size_t)n_replicas * n_devices * sizeof *device), 1, 0};
     return (uint16_t)program->n_groups++;
 }
 
@@ -78,7 +78,7 @@ uint16_t program_add_shards(Program *program, uint16_t group, uint32_t n_shards)
 
 static DeviceGroup all_devices(uint32_t n_devices)
 {
-    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices), 1};
+    DeviceGroup group = {1, n_devices, g_new(uint32_t, n_devices), 1, 0};
     for (uint32_t j = 0; j < n_devices; j++)
         group.device[j] = j;
     return group;

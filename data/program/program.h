@@ -123,6 +123,9 @@ typedef struct {
     /* number of neighbouring replicas that share one part of the batch; divides n_replicas; 0 means
      * 1 */
     uint32_t n_shards;
+    /* of the shards, neighbours that exchange heads where the others are in rings (the strategy's
+     * a2a_ranks); 0: none. Programs do not say it, plans' layouts do */
+    uint32_t n_heads;
 } DeviceGroup;
 
 static inline uint32_t group_shards(const DeviceGroup *group)
@@ -204,15 +207,23 @@ void program_collective(Program *program, Collective kind, TensorId tensor, Form
 uint32_t instr_uses(const Instr *instr, const Graph *graph, Operand use[OP_MAX_IN]);
 uint32_t instr_makes(const Instr *instr, const Graph *graph, Operand make[OP_MAX_OUT]);
 
-/* The axis over which a collective converts. */
-typedef enum { AXIS_POSITIONS, AXIS_SHARDS, AXIS_REPLICAS } FormAxis;
+/* The axis over which a collective converts. The last two are parts of the shards, over which none
+ * does: neighbours that exchange heads, and the rings of those at the same place among them. */
+typedef enum {
+    AXIS_POSITIONS,
+    AXIS_SHARDS,
+    AXIS_REPLICAS,
+    AXIS_HEADS,
+    AXIS_RINGS,
+    AXES
+} FormAxis;
 FormAxis instr_axis(const Instr *instr);
 /* The form over that axis. */
 static inline Form form_on(FormAxis axis, Form form)
 {
-    return axis == AXIS_REPLICAS ? form_replicas(form)
-           : axis == AXIS_SHARDS ? form_shards(form)
-                                 : form_inside(form);
+    return axis == AXIS_REPLICAS    ? form_replicas(form)
+           : axis == AXIS_POSITIONS ? form_inside(form)
+                                    : form_shards(form);
 }
 
 /* Whether a transfer only regroups, so that nothing is sent. */

@@ -170,6 +170,11 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
     if (!find_experts(s, l, error))
         return false;
     l->cp_comm = s->cp_comm;
+    l->a2a_ranks = s->a2a_ranks;
+    if (l->a2a_ranks &&
+        (l->a2a_ranks == 1 || l->a2a_ranks >= l->cp || l->cp % l->a2a_ranks))
+        return refuse(error, "a2a_ranks=%u: expected a divisor of cp=%u between 1 and it",
+                      l->a2a_ranks, l->cp);
     l->zero = s->zero;
     l->zero_ranks = s->zero_ranks ? s->zero_ranks : l->dp * l->cp;
     return check_divisors(s, l, error);
@@ -473,13 +478,14 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
     const bool unlike = stage_list(s) != NULL;
     g_autoptr(GPtrArray) tokens = NULL;
     *layout = (StrategyLayout){0};
-    const bool own = s->etp || s->zero_ranks || s->shares || s->sync_every > 1;
+    const bool own =
+        s->etp || s->zero_ranks || s->a2a_ranks || s->shares || s->sync_every > 1;
     const OptionRule rule[] = {
         {s->pipeline_layers, "pipeline_layers", "replicas with the same stages here",
          NULL},
         {s->pipeline_shares, "pipeline_shares", "pipeline_layers beside it", NULL},
         {unlike && own, "stages with degrees of their own",
-         "no etp, zero_ranks, shares or sync_every beside them", NULL},
+         "no etp, zero_ranks, a2a_ranks, shares or sync_every beside them", NULL},
         {s->offload && s->stage_zero, "offload", "zero for all stages, not stage_zero",
          NULL},
         {s->microbatches > 1 && (s->micro_batch || s->stage_micro_batch), "micro_batch",
@@ -487,7 +493,9 @@ bool strategy_lay_out(const Strategy *s, const Graph *graph, uint32_t n_devices,
         {s->micro_batch && s->stage_micro_batch, "micro_batch",
          "micro_batch or stage_micro_batch, got both", NULL},
         {s->layers && s->cuts, "layers", "layers or cuts, got both", NULL},
-        {s->cp_comm == CP_COMM_P2P && !strategy_takes_rings(graph), "cp_comm",
+        {(s->cp_comm == CP_COMM_A2A_P2P) != (s->a2a_ranks > 0), "a2a_ranks",
+         "it with cp_comm=a2a+p2p, and there only", NULL},
+        {strategy_has_rings(s) && !strategy_takes_rings(graph), "cp_comm",
          "allgather or a2a", "since the model's attention does not divide queries"},
     };
     if (!options_obey(rule, G_N_ELEMENTS(rule), "", "", error) ||

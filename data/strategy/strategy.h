@@ -121,7 +121,8 @@ char *recompute_names(void);
 
 /* clang-format off */
 #define CP_COMM_WORDS(X)                                                       \
-    X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a") X(CP_COMM_P2P, "p2p")
+    X(CP_COMM_ALLGATHER, "allgather") X(CP_COMM_A2A, "a2a") X(CP_COMM_P2P, "p2p")           \
+    X(CP_COMM_A2A_P2P, "a2a+p2p")
 OPTION_WORDS(CP_COMM_WORDS)
 
 /*    type    member              key                  default */
@@ -131,6 +132,7 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(COUNT(0, 65535), tp, "tp", "0")                                           \
     X(COUNT(0, 65535), cp, "cp", "1")                                           \
     X(CHOICE(CP_COMM_WORDS), cp_comm, "cp_comm", "allgather")                   \
+    X(COUNT(0, 65535), a2a_ranks, "a2a_ranks", "0")                             \
     X(COUNT(0, 65535), ep, "ep", "1")                                           \
     X(COUNT(0, 65535), etp, "etp", "0")                                         \
     X(NUMBER(1, 65535), imbalance, "imbalance", "1")                            \
@@ -216,7 +218,8 @@ typedef struct {
     uint32_t ep;
     bool experts; /* the devices that tp joins have different experts, whole ones */
     uint32_t zero, zero_ranks;
-    uint32_t cp_comm; /* of the option's words */
+    uint32_t cp_comm;   /* of the option's words */
+    uint32_t a2a_ranks; /* with a2a+p2p; else 0 */
     /* [pp]: degrees of each device group, whose devices follow one another in `device`; NULL: all
      * are alike. tp and dp are then those of the first one; cp, ep and zero the largest */
     StageDegrees *stage;
@@ -234,8 +237,13 @@ static inline uint32_t layout_devices(const StrategyLayout *l, uint32_t p)
     return of.dp * of.cp * of.tp;
 }
 
-/* Whether keys and values can come to the queries one part after the other (cp_comm=p2p). */
+/* Whether keys and values can come to the queries one part after the other (p2p, a2a+p2p), and
+ * whether they do. */
 bool strategy_takes_rings(const Graph *graph);
+static inline bool strategy_has_rings(const Strategy *strategy)
+{
+    return strategy->cp_comm >= CP_COMM_P2P;
+}
 
 /* Lays a strategy out. KILTER_ERROR_INPUT gives the first reason why that is impossible. */
 bool strategy_lay_out(const Strategy *strategy, const Graph *graph, uint32_t n_devices,

@@ -607,7 +607,7 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
     if (own->source.plan->strategy.offload)
         return refuse(error, "the plan offloads states to the host, which exec does not; "
                              "kilter verify proves it");
-    if (own->source.plan->strategy.cp_comm == CP_COMM_P2P)
+    if (strategy_has_rings(&own->source.plan->strategy))
         return refuse(error, "exec gathers keys and values, the plan's go around a ring; "
                              "expected cp_comm=allgather or a2a");
     for (char **text = own->source.how.slowdown; text && *text; text++)

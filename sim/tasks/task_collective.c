@@ -36,9 +36,10 @@ uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, F
     for (uint32_t k = 0; k < n; k++) {
         const SimPart part = sim_part(parts, instr->group, instr->tensor, form,
                                       sim_set_place(group, team->axis, team->first, k));
-        share[k] = team->axis == AXIS_REPLICAS ? part.replicas
-                   : team->axis == AXIS_SHARDS ? part.shards
-                                               : part.inside;
+        share[k] = team->axis == AXIS_REPLICAS    ? part.replicas
+                   : team->axis == AXIS_SHARDS    ? part.shards
+                   : team->axis == AXIS_POSITIONS ? part.inside
+                                                  : 1.0 / n;
         *largest = fmax(*largest, share[k]);
     }
     for (uint32_t first = 0; first + n <= all->len; first++)
@@ -57,7 +58,7 @@ double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)
     const SimPart part = sim_part(parts, instr->group, instr->tensor, instr->from,
                                   sim_set_place(group, team->axis, team->first, 0));
     return bytes * (part.batch * (team->axis == AXIS_REPLICAS ? 1 : part.replicas) *
-                    (team->axis == AXIS_SHARDS ? 1 : part.shards) *
+                    (form_on(team->axis, form_over(0, 1, 0)) ? 1 : part.shards) *
                     (team->axis == AXIS_POSITIONS ? 1 : part.inside));
 }
 
@@ -121,6 +122,48 @@ static void lower_server(Lower *lower, const Instr *instr, SimTask task)
     *task_maker(lower, instr, instr->tensor, instr->to) = made;
 }
 
+/* Adds what a team waits for: the operand's makers, and its copy from the host. */
+static void add_waits(Lower *lower, const Instr *instr, const SimTeam *team,
+                      uint32_t fetch)
+{
+    task_add_sources(lower, instr, team);
+    for (uint32_t k = 0; fetch != SIM_NO_TASK && k < team->n_lanes; k++)
+        task_add_dep(lower, fetch + task_group_lanes(lower, instr)->index[team->lane[k]]);
+}
+
+Made task_lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis axis,
+                     double part, const Made *before)
+{
+    const SimGroupTeams *lanes = task_group_lanes(lower, instr);
+    const Form cut = form_is_gather(form_shards(instr->from)) ? instr->from : instr->to;
+    const bool heads = axis == AXIS_HEADS;
+    const uint32_t fetch = before ? SIM_NO_TASK : task_ahead_return(lower, task);
+    const Made made = {lower->task->len, SIM_NO_TASK, instr->group, axis, false};
+    task.kind = TASK_COLLECTIVE;
+    task.collective = heads ? COLLECTIVE_ALL_TO_ALL : instr->collective;
+    task.n_fused = 1;
+    for (uint32_t t = lanes->first[axis]; t < lanes->first[axis] + lanes->n[axis]; t++) {
+        const SimTeam *team = &lower->tasks->teams->team[t];
+        const uint32_t first_dep = lower->dep->len;
+        double from, to;
+        for (uint32_t k = 0; before && k < team->n_lanes; k++)
+            task_add_dep(lower,
+                         task_communicated(lower, before, lanes->index[team->lane[k]]));
+        if (!before)
+            add_waits(lower, instr, team, fetch);
+        task.team = t;
+        task.bytes = task_bytes(lower, instr, team) * part;
+        task.from = task_shares_of(lower, instr, team, heads ? cut : instr->from, &from);
+        task.to = task_shares_of(lower, instr, team, heads ? cut : instr->to, &to);
+        const LinkCost line =
+            sim_team_line(lower->sim->view, team, task.collective, task.bytes, NULL);
+        task.duration_s =
+            sim_collective_over(line, team->n, task.collective, task.bytes, from, to);
+        task_add(lower, task, first_dep);
+    }
+    return made;
+}
+
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
@@ -129,6 +172,8 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         lower_server(lower, instr, task);
         return;
     }
+    if (task_ring_lower(lower, instr, task))
+        return;
     const uint32_t fetch = task_ahead_return(lower, task);
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
                        false};
@@ -143,10 +188,7 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
         const SimTeam *team = &lower->tasks->teams->team[t];
         const uint32_t first_dep = lower->dep->len;
         double from, to;
-        task_add_sources(lower, instr, team);
-        for (uint32_t k = 0; fetch != SIM_NO_TASK && k < team->n_lanes; k++)
-            task_add_dep(lower,
-                         fetch + task_group_lanes(lower, instr)->index[team->lane[k]]);
+        add_waits(lower, instr, team, fetch);
         task_ahead_gather(lower, instr, task.instr);
         task.team = t;
         task.bytes =

@@ -1,5 +1,5 @@
-/* Context parallelism by a ring (the strategy's cp_comm=p2p; Liu et al. 2023, Ring Attention;
- * Megatron-LM's own way).
+/* Context parallelism by rings (the strategy's cp_comm=p2p; Liu et al. 2023, Ring Attention;
+ * Megatron-LM's own way), and by heads and rings (a2a+p2p).
  *
  * Each shard's keys and values go around the shards, and their gradients with them, while attention
  * takes the part that is there. So what the program gathers before attention, and scatters after
@@ -9,7 +9,14 @@
  *     min(the time of the exchanges, (1 - 1/N) that of attention)
  *
  * is hidden. Two parts lie on a device at a time, the one in use and the one that comes. Parts of
- * causal sequences are cut so that all take equally long (zigzag). */
+ * causal sequences are cut so that all take equally long (zigzag).
+ *
+ * With a2a+p2p (Fang and Zhao 2024, USP; Transformer Engine) neighbouring shards, a2a_ranks of
+ * them, first exchange their parts of queries, keys and values for heads. Then keys and values of
+ * these heads go around N / a2a_ranks shards, as above, and the result comes back. In the backward
+ * its gradient goes there, and those of queries, keys and values come back. No exchange for heads
+ * is hidden. Those of the forward are in the program's gather of keys and values before attention,
+ * those of the backward in the scatter of their gradients. */
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/task_lower.h"
 
@@ -24,32 +31,40 @@ typedef struct {
 } Ring;
 
 struct TaskRing {
-    bool *rings; /* [tensor]: keys and values, and their gradients */
+    /* [tensor]: of keys and values, and their gradients: 1 and the bytes of queries and results
+     * over theirs; of others 0 */
+    double *rings;
     Ring *group;
 };
 
-static bool *ring_tensors(const Strategy *strategy, const Graph *graph)
+static double *ring_tensors(const Strategy *strategy, const Graph *graph)
 {
-    if (strategy->cp_comm != CP_COMM_P2P)
+    if (!strategy_has_rings(strategy))
         return NULL;
-    bool *rings = g_new0(bool, graph_n_tensors(graph) + 1);
-    ops_each (op, id, graph)
-        for (uint32_t i = 1;
-             op->pass == PASS_FORWARD && op_kind_is_attention(op->kind) && i < op->n_in;
-             i++) {
+    double *rings = g_new0(double, graph_n_tensors(graph) + 1);
+    ops_each (op, id, graph) {
+        if (op->pass != PASS_FORWARD || !op_kind_is_attention(op->kind))
+            continue;
+        double around = 0;
+        for (uint32_t i = 1; i < op->n_in; i++)
+            around += (double)tensor_bytes(graph_tensor(graph, op->in[i]));
+        const double ends = (double)tensor_bytes(graph_tensor(graph, op->in[0])) +
+                            (double)tensor_bytes(graph_tensor(graph, op->out[0]));
+        for (uint32_t i = 1; i < op->n_in; i++) {
             const TensorId gradient = graph_gradient(graph, op->in[i]);
-            rings[op->in[i]] = true;
+            rings[op->in[i]] = 1 + ends / around;
             if (gradient != GRAPH_NONE)
-                rings[gradient] = true;
+                rings[gradient] = rings[op->in[i]];
         }
+    }
     return rings;
 }
 
 /* Whether the instruction is an exchange of the ring. */
-static bool is_exchange(const bool *rings, const Instr *instr)
+static bool is_exchange(const double *rings, const Instr *instr)
 {
     return instr->kind == INSTR_COLLECTIVE && instr_axis(instr) == AXIS_SHARDS &&
-           rings[instr->tensor] &&
+           rings[instr->tensor] > 0 &&
            (instr->collective == COLLECTIVE_ALL_GATHER ||
             instr->collective == COLLECTIVE_REDUCE_SCATTER);
 }
@@ -57,11 +72,11 @@ static bool is_exchange(const bool *rings, const Instr *instr)
 void sim_buffers_ring(PlanBuffers *buffers, const Strategy *strategy,
                       const Program *program, const Graph *graph)
 {
-    g_autofree bool *rings = ring_tensors(strategy, graph);
+    g_autofree double *rings = ring_tensors(strategy, graph);
     for (uint32_t b = 0; rings && b < buffers->n; b++) {
         PlanBuffer *buffer = &buffers->buffer[b];
         const uint32_t n = group_shards(&program->group[buffer->group]);
-        if (n > 2 && rings[buffer->tensor] &&
+        if (n > 2 && rings[buffer->tensor] > 0 &&
             (is_exchange(rings, &program->instr[buffer->birth])
                  ? program->instr[buffer->birth].collective == COLLECTIVE_ALL_GATHER
                  : form_on(AXIS_SHARDS, buffer->form) == FORM_REDUCE))
@@ -71,7 +86,7 @@ void sim_buffers_ring(PlanBuffers *buffers, const Strategy *strategy,
 
 TaskRing *task_ring_new(const SimCase *sim, uint32_t n_groups)
 {
-    bool *rings = ring_tensors(&sim->plan->strategy, sim->graph);
+    double *rings = ring_tensors(&sim->plan->strategy, sim->graph);
     if (!rings)
         return NULL;
     TaskRing *ring = g_new(TaskRing, 1);
@@ -80,6 +95,49 @@ TaskRing *task_ring_new(const SimCase *sim, uint32_t n_groups)
 }
 
 FREE_DEFINE(task_ring_free, TaskRing, ring, free_each(ring->rings, ring->group));
+
+/* Whether the instruction's result is next used in a forward, which may run again. */
+static bool goes_forward(const Lower *lower, const Instr *instr)
+{
+    const Program *program = lower->sim->plan->program;
+    for (const Instr *next = instr + 1; next < program->instr + program->n; next++) {
+        if (next->kind != INSTR_COMPUTE || next->group != instr->group)
+            continue;
+        const Op *op = graph_get_op(lower->sim->graph, next->op);
+        for (uint32_t i = 0; i < op->n_in; i++)
+            if (op->in[i] == instr->tensor)
+                return op->pass == PASS_FORWARD;
+    }
+    return false;
+}
+
+bool task_ring_lower(Lower *lower, const Instr *instr, SimTask task)
+{
+    const DeviceGroup *group = &lower->sim->parts->layout.group[instr->group];
+    if (!lower->ring || !group->n_heads || !is_exchange(lower->ring->rings, instr))
+        return false;
+    const bool gather = instr->collective == COLLECTIVE_ALL_GATHER;
+    const double of_heads = 1.0 / group->n_heads,
+                 exchanged = lower->ring->rings[instr->tensor] /
+                             sim_axis_extent(group, AXIS_RINGS);
+    Made made;
+    if (gather) {
+        const bool first = goes_forward(lower, instr);
+        if (first)
+            made = task_lower_part(lower, instr, task, AXIS_HEADS, exchanged, NULL);
+        made = task_lower_part(lower, instr, task, AXIS_RINGS, of_heads,
+                               first ? &made : NULL);
+    } else
+        made = task_lower_part(lower, instr, task, AXIS_RINGS, of_heads, NULL);
+    task_ring_exchange(lower, instr, made.communicate,
+                       lower->task->len - made.communicate);
+    if (!gather)
+        made = task_lower_part(lower, instr, task, AXIS_HEADS, exchanged, &made);
+    *task_maker(lower, instr, instr->tensor, instr->to) = made;
+    if (lower->overlap)
+        task_lower_inner(lower, instr->group);
+    return true;
+}
 
 void task_ring_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
 {
@@ -106,10 +164,11 @@ void task_ring_attention(Lower *lower, const Instr *instr, double seconds)
         return;
     Ring *of = &lower->ring->group[instr->group];
     const Op *op = graph_get_op(lower->sim->graph, instr->op);
-    const uint32_t n = group_shards(&lower->sim->plan->program->group[instr->group]);
+    const DeviceGroup *group = &lower->sim->parts->layout.group[instr->group];
+    const uint32_t n = sim_axis_extent(group, group->n_heads ? AXIS_RINGS : AXIS_SHARDS);
     bool reads = false;
     for (uint32_t i = 0; i < op->n_in; i++)
-        reads |= lower->ring->rings[op->in[i]] &&
+        reads |= lower->ring->rings[op->in[i]] > 0 &&
                  graph_tensor(lower->sim->graph, op->in[i])->role != ROLE_GRADIENT;
     if (!reads || n == 1)
         return;
@@ -117,6 +176,7 @@ void task_ring_attention(Lower *lower, const Instr *instr, double seconds)
     for (uint32_t t = of->first; t < of->end && hidden > 0; t++) {
         const SimTask *task = &g_array_index(lower->task, SimTask, t);
         if (task->kind == TASK_COLLECTIVE &&
+            lower->tasks->teams->team[task->team].axis != AXIS_HEADS &&
             is_exchange(lower->ring->rings, task_instr(lower, task->instr)))
             task_shorten(lower, t, 1, task->duration_s * hidden / of->open_s);
     }

@@ -100,21 +100,12 @@ static void color_alone(Coloring *c)
     color_by(c, key);
 }
 
-/* The set over an axis to which the device at a place belongs. */
-static uint32_t set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
-{
-    const uint32_t n = group->n_devices, n_shards = group_shards(group);
-    return axis == AXIS_REPLICAS ? place % (n_shards * n)
-           : axis == AXIS_SHARDS ? place / (n_shards * n) * n + place % n
-                                 : place / n;
-}
-
 /* A hash of the colors in each set over an axis of a group: [set]. */
 static uint64_t *hash_sets(const Coloring *c, const DeviceGroup *group, FormAxis axis)
 {
     uint64_t *hash = g_new0(uint64_t, sim_axis_sets(group, axis));
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++) {
-        uint64_t *of = &hash[set_of(group, axis, i)];
+        uint64_t *of = &hash[sim_set_of(group, axis, i)];
         *of = sim_random_mix(*of, c->color[group->device[i]] + 1);
     }
     return hash;
@@ -149,11 +140,12 @@ static void refine(Coloring *c)
     for (uint32_t j = 0; j < c->teams->n_devices; j++)
         mix(&key[j], c->color[j]);
     items_each (const DeviceGroup, group, parts->layout.group, parts->layout.n_groups) {
-        for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++) {
+        const FormAxis end = group->n_heads ? AXES : AXIS_REPLICAS + 1;
+        for (FormAxis axis = AXIS_POSITIONS; axis < end; axis++) {
             g_autofree uint64_t *hash = hash_sets(c, group, axis);
             for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-                key[group->device[i]] =
-                    sim_random_mix(key[group->device[i]], hash[set_of(group, axis, i)]);
+                key[group->device[i]] = sim_random_mix(key[group->device[i]],
+                                                       hash[sim_set_of(group, axis, i)]);
         }
     }
     mix_senders(c, key);
@@ -289,7 +281,7 @@ SimTeams *sim_teams_new(const SimCase *sim, bool separate)
     items_at (SimGroupTeams, of, g, teams->group, teams->n_groups) {
         find_group_lanes(sim, teams, g);
         of->team_of = add_teams(sim, teams, g, AXIS_POSITIONS);
-        for (FormAxis axis = AXIS_SHARDS; axis <= AXIS_REPLICAS; axis++)
+        for (FormAxis axis = AXIS_SHARDS; axis < AXES; axis++)
             if (sim_axis_extent(&sim->parts->layout.group[g], axis) > 1)
                 g_free(add_teams(sim, teams, g, axis));
     }
@@ -302,7 +294,7 @@ void sim_teams_free(SimTeams *teams)
         return;
     items_each (SimGroupTeams, of, teams->group, teams->n_groups) {
         free_each(of->lane, of->index, of->place);
-        for (FormAxis axis = AXIS_POSITIONS; axis <= AXIS_REPLICAS; axis++)
+        for (FormAxis axis = AXIS_POSITIONS; axis < AXES; axis++)
             g_free(of->of[axis]);
         g_free(of->team_of);
     }

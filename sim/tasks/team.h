@@ -32,13 +32,14 @@ typedef struct {
     uint32_t *place; /* [index]: replica * n_devices + position of its first device */
     /* for each axis [index of lane]: its team; then the first team and their number, 0 where the
      * group has no such axis */
-    uint32_t *of[AXIS_REPLICAS + 1];
-    uint32_t first[AXIS_REPLICAS + 1], n[AXIS_REPLICAS + 1];
+    uint32_t *of[AXES], first[AXES], n[AXES];
     uint32_t *team_of; /* [replica]: its team over the positions */
 } SimGroupTeams;
 
-/* The place (replica * n_devices + position) of the k-th device of a set over an axis. */
+/* The place (replica * n_devices + position) of the k-th device of a set over an axis, and the set
+ * to which the device at a place belongs. */
 uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k);
+uint32_t sim_set_of(const DeviceGroup *group, FormAxis axis, uint32_t place);
 
 typedef struct {
     uint32_t n_devices, n_lanes, n_groups, n_teams;

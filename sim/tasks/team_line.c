@@ -5,23 +5,31 @@
 
 uint32_t sim_axis_extent(const DeviceGroup *group, FormAxis axis)
 {
-    return axis == AXIS_REPLICAS ? group_parts(group)
-           : axis == AXIS_SHARDS ? group_shards(group)
-                                 : group->n_devices;
+    const uint32_t n_shards = group_shards(group), n_heads = MAX(group->n_heads, 1);
+    const uint32_t extent[AXES] = {group->n_devices, n_shards, group_parts(group),
+                                   n_heads, group->n_heads ? n_shards / n_heads : 1};
+    return extent[axis];
+}
+
+/* The number of places from a device of a set to the next one. */
+static uint32_t axis_stride(const DeviceGroup *group, FormAxis axis)
+{
+    const uint32_t n = group->n_devices;
+    const uint32_t stride[AXES] = {1, n, n * group_shards(group), n,
+                                   n * MAX(group->n_heads, 1)};
+    return stride[axis];
 }
 
 uint32_t sim_set_place(const DeviceGroup *group, FormAxis axis, uint32_t set, uint32_t k)
 {
-    const uint32_t n = group->n_devices, n_shards = group_shards(group);
-    switch (axis) {
-    case AXIS_REPLICAS:
-        return k * n_shards * n + set;
-    case AXIS_SHARDS:
-        return (set / n * n_shards + k) * n + set % n;
-    case AXIS_POSITIONS:
-        break;
-    }
-    return set * n + k;
+    const uint32_t stride = axis_stride(group, axis);
+    return (set / stride * sim_axis_extent(group, axis) + k) * stride + set % stride;
+}
+
+uint32_t sim_set_of(const DeviceGroup *group, FormAxis axis, uint32_t place)
+{
+    const uint32_t stride = axis_stride(group, axis);
+    return place / (stride * sim_axis_extent(group, axis)) * stride + place % stride;
 }
 
 uint32_t sim_axis_sets(const DeviceGroup *group, FormAxis axis)

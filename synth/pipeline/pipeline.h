@@ -111,6 +111,7 @@ typedef struct {
     bool folds, whole_experts; /* whole_experts: positions have different experts */
     /* attention takes whole sequences of some heads instead of some queries of all heads */
     bool all_to_all;
+    uint32_t a2a_ranks; /* the strategy's: of the shards that exchange heads; 0: none */
     /* a device that would cut a received tensor at once is sent only its part of it; not with
      * shards */
     bool scatters;

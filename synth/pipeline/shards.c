@@ -419,19 +419,23 @@ static bool check_heads(const Builder *b, GError **error)
         const Instr *instr = &b->inner->instr[i];
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(b->graph, instr->op) : NULL;
-        if (!op || !op_kind_is_attention(op->kind) || !takes_heads(b, op))
+        const uint32_t by = !op || !op_kind_is_attention(op->kind) ? 0
+                            : takes_heads(b, op)                   ? group_shards(group)
+                                                 : b->pipeline->a2a_ranks;
+        if (by == 0)
             continue;
         OpSpace space;
         graph_op_space(b->graph, instr->op, &space);
         for (uint32_t d = 0; d < graph_tensor(b->graph, op->in[0])->rank; d++) {
             const Loop *loop = &space.loop[space.dim_loop[0][d]];
-            const uint32_t n = group_shards(group) *
-                               (instr->form[0] == form_gather(d) ? group->n_devices : 1);
+            const uint32_t n =
+                by * (instr->form[0] == form_gather(d) ? group->n_devices : 1);
             if (loop->letter == 'h' && loop->extent % n != 0)
                 return refuse(error,
-                              "cp=%u by heads: expected a multiple of %u of them, "
+                              "%s=%u by heads: expected a multiple of %u of them, "
                               "%s has %u%s",
-                              group_shards(group), n, op->name, loop->extent,
+                              b->pipeline->a2a_ranks ? "a2a_ranks" : "cp", by, n,
+                              op->name, loop->extent,
                               op_kind_divides_queries(op->kind)
                                   ? " (of keys); cp_comm=allgather takes any"
                                   : "");

@@ -109,7 +109,7 @@ static bool make(const Graph *graph, const ClusterView *view,
     made->group = g_new(DeviceGroup, layout->pp);
     for (uint32_t p = 0; p < layout->pp; p++) {
         const StageDegrees of = layout_degrees(layout, p);
-        made->group[p] = (DeviceGroup){of.dp * of.cp, of.tp, device, of.cp};
+        made->group[p] = (DeviceGroup){of.dp * of.cp, of.tp, device, of.cp, 0};
         device += layout_devices(layout, p);
     }
     made->pipeline = (SynthPipeline){
@@ -129,7 +129,8 @@ static bool make(const Graph *graph, const ClusterView *view,
         .ep = layout->ep,
         .whole_experts = layout->experts,
         .folds = layout->ep > 1 && (layout->stage || layout->ep != layout->cp),
-        .all_to_all = layout->cp_comm == CP_COMM_A2A};
+        .all_to_all = layout->cp_comm == CP_COMM_A2A,
+        .a2a_ranks = layout->a2a_ranks};
     return true;
 }
 

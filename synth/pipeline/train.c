@@ -8,7 +8,7 @@ Program *synth_train(const Program *program, const Graph *graph, uint32_t n_devi
     g_autofree uint32_t *device = g_new(uint32_t, n_devices);
     for (uint32_t j = 0; j < n_devices; j++)
         device[j] = j;
-    const DeviceGroup all = {1, n_devices, device, 1};
+    const DeviceGroup all = {1, n_devices, device, 1, 0};
     const SynthPipeline pipeline = {.n_stages = 1,
                                     .n_microbatches = n_microbatches,
                                     .stage = stage,

@@ -31,7 +31,7 @@ static uint16_t add_group(TagSpace *space, uint32_t n_replicas, uint32_t n_devic
     space->group = g_renew(DeviceGroup, space->group, space->n_groups + 1);
     space->group[space->n_groups] = (DeviceGroup){
         n_replicas, n_devices,
-        g_memdup2(device, (gsize)n_replicas * n_devices * sizeof *device), 1};
+        g_memdup2(device, (gsize)n_replicas * n_devices * sizeof *device), 1, 0};
     return (uint16_t)space->n_groups++;
 }
 

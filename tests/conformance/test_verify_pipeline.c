@@ -87,7 +87,7 @@ static void test_other_widths(void **state)
         for (uint32_t g = 0; g < 3; g++) {
             const uint32_t size = shape[k][g].n_replicas * shape[k][g].n_devices;
             group[g] = (DeviceGroup){shape[k][g].n_replicas, shape[k][g].n_devices,
-                                     g_new(uint32_t, size), 1};
+                                     g_new(uint32_t, size), 1, 0};
             for (uint32_t i = 0; i < size; i++)
                 group[g].device[i] = n++;
         }

@@ -136,6 +136,11 @@ static void test_schedules_come_back(void **state)
         assert_no_error(error);
         assert_true(comes_back(&made, "torchtitan"));
     }
+    g_auto(Made) heads =
+        make("manual", MODEL, CLUSTER, "cp=4 tp=2 cp_comm=a2a+p2p a2a_ranks=2", &error);
+    assert_no_error(error);
+    assert_true(comes_back(&heads, "megatron"));
+    assert_false(comes_back(&heads, "torchtitan"));
     g_auto(Made) half = make("manual", MODEL, CLUSTER,
                              "pp=2 tp=2 microbatches=4 schedule=v-half", &error);
     assert_false(comes_back(&half, "torchtitan"));

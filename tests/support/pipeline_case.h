@@ -44,7 +44,7 @@ static inline DeviceGroup *groups_new(uint32_t n_groups, uint32_t n_replicas,
     DeviceGroup *group = g_new(DeviceGroup, n_groups);
     for (uint32_t g = 0; g < n_groups; g++) {
         const uint32_t n = n_replicas * n_devices;
-        group[g] = (DeviceGroup){n_replicas, n_devices, g_new(uint32_t, n), 1};
+        group[g] = (DeviceGroup){n_replicas, n_devices, g_new(uint32_t, n), 1, 0};
         for (uint32_t i = 0; i < n; i++)
             group[g].device[i] = device ? device[g * n + i] : g * n + i;
     }

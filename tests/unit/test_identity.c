@@ -549,6 +549,7 @@ static const struct {
     {"tp", "2", "manual"},
     {"cp", "2", "manual"},
     {"cp_comm", "a2a", "manual"},
+    {"a2a_ranks", "2", "manual"},
     {"ep", "2", "manual"},
     {"micro_batch", "2", "manual"},
     {"microbatches", "2", "hap"},

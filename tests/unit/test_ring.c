@@ -90,6 +90,36 @@ static void test_hidden(void **state)
         }
 }
 
+/* By heads among u neighbours and around rings of r, each device sends (u - 1) / u of its parts of
+ * queries, keys, values and results, in both directions, and r - 1 times its keys and values, which
+ * attention hides but for one part of r. */
+static void test_heads_and_rings(void **state)
+{
+    (void)state;
+    const double bandwidth = 1e6, part = 8.0 * 512 * 64 * 2 / 8, layers = 3;
+    g_auto(Made) all = planned("1e6 B/s", "cp=8");
+    g_autoptr(SimReport) gathers = reported(&all, "stage"),
+                         flows = reported(&all, "flow");
+    double attention_s, unused;
+    of_attention(&all, gathers, &attention_s, &unused);
+    for (uint32_t u = 2; u < 8; u *= 2) {
+        const double r = 8.0 / u;
+        g_autofree char *set = g_strdup_printf("cp=8 cp_comm=a2a+p2p a2a_ranks=%u", u);
+        g_auto(Made) made = planned("1e6 B/s", set);
+        g_autoptr(SimReport) stage = reported(&made, "stage"),
+                             flow = reported(&made, "flow");
+        const double exchanged_s = layers * 8 * part * (u - 1) / u / bandwidth,
+                     around_s = layers * 6 * part * (r - 1) / bandwidth,
+                     gathered_s = layers * 6 * part * 7 / bandwidth,
+                     less_s =
+                         gathered_s - exchanged_s - around_s + attention_s * (1 - 1 / r);
+        assert_int_equal(all.plan->program->n, made.plan->program->n);
+        assert_close(gathers->iteration_time_s - stage->iteration_time_s, less_s, 1e-6);
+        assert_close(flows->iteration_time_s - flow->iteration_time_s, less_s, 0.02);
+        assert_int_equal(stage->memory_bytes[0], made.plan->memory_bytes[0]);
+    }
+}
+
 /* Two of eight parts of keys and values lie there, or of their gradients. */
 static void test_held(void **state)
 {
@@ -111,7 +141,14 @@ static void test_refusals(void **state)
         const char *model, *set, *words;
     } row[] = {
         {MODEL, "cp_comm=p2p", "cp_comm has no effect here: expected cp above 1"},
-        {MODEL, "cp=2 cp_comm=a2a+p2p", "allgather"},
+        {MODEL, "cp=4 cp_comm=a2a+p2p", "a2a_ranks: expected it with cp_comm=a2a+p2p"},
+        {MODEL, "cp=4 a2a_ranks=2", "a2a_ranks: expected it with cp_comm=a2a+p2p"},
+        {MODEL, "cp=4 cp_comm=a2a+p2p a2a_ranks=4", "expected a divisor of cp=4"},
+        {MODEL, "cp=8 dp=1 cp_comm=a2a+p2p a2a_ranks=3", "expected a divisor of cp=8"},
+        {"llama:layers=2,hidden=64,heads=8,kv_heads=2,ffn=96,seq=16,vocab=64,"
+         "global_batch=8,attention=fused",
+         "cp=8 cp_comm=a2a+p2p a2a_ranks=4", "a2a_ranks=4 by heads: expected a multiple"},
+        {MODEL, "stage_dp=1,1 cp=4 cp_comm=a2a+p2p a2a_ranks=2", "no etp, zero_ranks"},
         {"gpt2:layers=2,hidden=64,heads=4,ffn=96,seq=16,vocab=64,global_batch=8",
          "cp=2 cp_comm=p2p", "does not divide queries"},
     };
@@ -127,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hidden),
+        cmocka_unit_test(test_heads_and_rings),
         cmocka_unit_test(test_held),
         cmocka_unit_test(test_refusals),
     };

@@ -74,7 +74,11 @@ char **export_words(const ExportCase *c)
         put_text(value, WORD_CP_COMM,
                  l->cp_comm == CP_COMM_A2A   ? "a2a"
                  : l->cp_comm == CP_COMM_P2P ? "p2p"
+                 : l->a2a_ranks              ? "a2a+p2p"
                                              : "allgather");
+        if (l->a2a_ranks)
+            value[WORD_CP_SIZES] =
+                g_strdup_printf("%u %u", l->a2a_ranks, l->cp / l->a2a_ranks);
     }
     if (l->ep > 1 || l->experts) /* with etp=1 the ranks of tp count, too */
         put_number(value, WORD_EP, l->ep * (l->experts ? l->tp : 1));

@@ -20,7 +20,8 @@
     X(PIPELINES, l->pp > 1, "pipelines")                                         \
     X(TENSOR, l->tp > 1, "tensor parallelism")                                   \
     X(CONTEXT, l->cp > 1, "context parallelism")                                 \
-    X(EXCHANGED, l->cp > 1 && l->cp_comm == CP_COMM_A2A, "cp_comm=a2a")          \
+    X(EXCHANGED, l->cp > 1 && (l->cp_comm == CP_COMM_A2A || l->a2a_ranks),       \
+      "cp_comm=a2a or a2a+p2p")                                                  \
     X(EXPERTS, l->ep > 1, "expert parallelism")                                  \
     X(VIRTUAL, l->n_stages > l->pp, "virtual stages")                            \
     X(SPLIT, l->pp > 1 && schedule_splits(l->schedule),                          \

@@ -331,6 +331,8 @@ static uint32_t cp_comm_of(const Launch *launch, const Graph *graph)
     if (says(launch, WORD_CP_COMM, "a2a") ||
         (!said && strcmp(launch->framework, "DeepSpeed") == 0))
         return CP_COMM_A2A;
+    if (says(launch, WORD_CP_COMM, "a2a+p2p"))
+        return CP_COMM_A2A_P2P;
     return says(launch, WORD_CP_COMM, "p2p") ||
                    (!said && strcmp(launch->framework, "Megatron-LM") == 0 &&
                     strategy_takes_rings(graph))
@@ -375,6 +377,9 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
                     ? g_intern_static_string("optimizer")
                     : NULL;
     s.cp_comm = s.cp > 1 ? cp_comm_of(launch, graph) : CP_COMM_ALLGATHER;
+    if (s.cp_comm == CP_COMM_A2A_P2P && launch->value[WORD_CP_SIZES])
+        s.a2a_ranks =
+            (uint32_t)g_ascii_strtoull(launch->value[WORD_CP_SIZES], NULL, 10) & 0xffff;
     if (s.tp > 1 && (says(launch, WORD_SEQUENCE, "on") ||
                      (is_titan(launch) && !says(launch, WORD_SEQUENCE, "off"))))
         s.sequence_parallel = g_intern_static_string("on");

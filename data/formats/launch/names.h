@@ -18,7 +18,7 @@
  * Kilter's own where a strategy has the key. */
 /* clang-format off */
 #define LAUNCH_WORDS(X)                                                                     \
-    X(WORLD) X(NODES) X(PER_NODE) X(PP) X(TP) X(CP) X(CP_COMM) X(EP) X(ETP)                 \
+    X(WORLD) X(NODES) X(PER_NODE) X(PP) X(TP) X(CP) X(CP_COMM) X(CP_SIZES) X(EP) X(ETP)                 \
     X(REPLICATE) X(SHARD) X(MICRO_BATCH) X(LOCAL_BATCH) X(GLOBAL_BATCH) X(MICROBATCHES)     \
     X(TOKENS_MICRO) X(TOKENS_STEP) X(SEQ) X(LAYOUT) X(SPLIT) X(MODULES) X(VIRTUAL)          \
     X(COUNT_FIRST) X(COUNT_LAST) X(RESHARD) X(OFFLOAD) X(PER_VIRTUAL) X(FIRST_LAYERS)       \
