@@ -57,8 +57,8 @@ static uint32_t distance(const char *a, const char *b)
 enum { SUGGESTED = 3, LIST_LETTERS = 160 };
 
 /* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the
- * other at an end of a word; then the letters that differ, any number if the other begins with it,
- * else two of five at most or one of a shorter name; UINT32_MAX: not near. */
+ * other at an end of a word; then the letters that differ, half of those that follow if the given name
+ * begins with the known one, else two of five at most or one of a shorter name; UINT32_MAX: not near. */
 static uint32_t names_far(const char *name, const char *known)
 {
     const size_t n = strlen(name);
@@ -70,7 +70,9 @@ static uint32_t names_far(const char *name, const char *known)
     const bool begins =
         m >= 3 && g_str_has_prefix(name, known) && !g_ascii_isalnum(name[m]);
     const uint32_t far = m > LONGEST ? UINT32_MAX : distance(name, known);
-    return far == 0 ? 0 : far <= most || begins ? 1 + far : UINT32_MAX;
+    if (begins)
+        return 1 + (uint32_t)(n - m + 1) / 2;
+    return far == 0 ? 0 : far <= most ? 1 + far : UINT32_MAX;
 }
 
 /* The nearest of the known names: at most SUGGESTED that contain the given one, or else one. The

@@ -564,11 +564,13 @@ static void test_configs(void **state)
         uint64_t parameters;
     } PUBLISHED[] = {
         {"bloom-176b", 176247271424},
+        {"deepseek-r1", 671026419200},
         {"deepseek-v2", 235741434880},
         {"deepseek-v2-lite", 15706484224},
         {"deepseek-v3", 671026419200},
         {"gemma-2-27b", 27227128320},
         {"gemma-2-9b", 9241705984},
+        {"gemma-3-12b", 11766034176},
         {"gemma-3-27b", 27009346304},
         {"glm-4.5", 352797829024},
         {"glm-4.5-air", 106852251264},
@@ -580,6 +582,8 @@ static void test_configs(void **state)
         {"llama-2-13b", 13015864320},
         {"llama-2-70b", 68976648192},
         {"llama-2-7b", 6738415616},
+        {"llama-3-70b", 70553706496},
+        {"llama-3-8b", 8030261248},
         {"llama-3.1-405b", 405853388800},
         {"llama-3.1-70b", 70553706496},
         {"llama-3.1-8b", 8030261248},
@@ -588,6 +592,8 @@ static void test_configs(void **state)
         {"llama-3.3-70b", 70553706496},
         {"llama-4-maverick", 400711848960},
         {"llama-4-scout", 107769861120},
+        {"llama-65b", 65285660672},
+        {"llama-7b", 6738415616},
         {"mistral-7b", 7248023552},
         {"mistral-large-123b", 122610069504},
         {"mistral-small-24b", 23572403200},
@@ -610,6 +616,7 @@ static void test_configs(void **state)
         {"qwen3-4b", 4022468096},
         {"qwen3-8b", 8190735360},
         {"qwen3-coder-480b-a35b", 480154875392},
+        {"qwen3-next-80b-a3b", 79674391296},
         {"smollm3-3b", 3075098624},
     };
     g_auto(GStrv) names = model_configs();

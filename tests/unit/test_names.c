@@ -47,6 +47,9 @@ static void test_hints(void **state)
                     *tuned = names_hint("meta-llama/Llama-3.1-8B-Instruct", llama);
     assert_string_equal(other, "; did you mean 'llama-3.1-8b'?");
     assert_string_equal(tuned, "; did you mean 'llama-3.1-8b'?");
+    static const char *const qwen[] = {"qwen3-14b", "qwen3-30b-a3b", "qwen3-8b", NULL};
+    g_autofree char *base = names_hint("Qwen/Qwen3-8B-Base", qwen);
+    assert_string_equal(base, "; did you mean 'qwen3-8b'?");
     g_autofree char *longer = g_strnfill(1000, 'v');
     g_autofree char *hint = names_hint(longer, KNOWN);
     assert_string_equal(hint, "");
