@@ -146,7 +146,7 @@ typedef struct {
     uint32_t inner_messages;
 } SimWork;
 
-/* Times of kernels that were priced before, for one graph and one view, and one thread. */
+/* Times of kernels that were priced before, on any graph and view; for one thread at a time. */
 typedef struct SimMemo SimMemo;
 SimMemo *sim_memo_new(void);
 AUTOPTR(sim_memo_free, SimMemo)

@@ -286,6 +286,7 @@ typedef struct {
     double factor[KERNEL_CLASSES];     /* on the kernels' times */
     Stack stack;
     double working; /* the share of a GPU at which prices for searches are right */
+    uint64_t key;   /* a hash of the rest and of the device's numbers; 0: not known */
 } KernelPricing;
 
 /* A device as planners see it. */

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "data/base/error.h"
+#include "data/base/words.h"
 #include "data/cluster/kernel_device.h"
 #include "data/cluster/runtime.h"
 #include "data/cluster/sites.h"
@@ -153,6 +154,18 @@ bool cluster_is_bare(const Cluster *cluster)
     return false;
 }
 
+static void pricing_key(KernelPricing *pricing)
+{
+    enum {
+        SHEET = offsetof(KernelDevice, missing) - offsetof(KernelDevice, constants),
+        OWN = offsetof(KernelPricing, key) - offsetof(KernelPricing, factor)
+    };
+    const KernelDevice *device = pricing->device;
+    pricing->key = device ? words_hash(words_hash(1, &device->constants, SHEET),
+                                       pricing->factor, OWN)
+                          : 0;
+}
+
 ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
                                  const Stack *stack)
 {
@@ -162,6 +175,7 @@ ClusterView *cluster_view_priced(const ClusterView *view, bool kernels,
             kernels && !copy->fitted[f]->op ? copy->fitted[f]->kernels : NULL;
         if (stack)
             copy->pricing[f].stack = *stack;
+        pricing_key(&copy->pricing[f]);
     }
     view_price(copy);
     return copy;

@@ -32,6 +32,7 @@ struct Graph {
     Optimizer optimizer;
     bool timed;
     bool sealed;
+    uint32_t serial; /* graph_serial */
 };
 
 TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype,

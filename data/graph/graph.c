@@ -415,6 +415,12 @@ OpId graph_op_alike(const Graph *graph, OpId id)
     return graph->alike[id];
 }
 
+uint32_t graph_serial(const Graph *graph)
+{
+    KILTER_ASSERT(graph->sealed);
+    return graph->serial;
+}
+
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space)
 {
     *space = graph_op_class(graph, id)->space;

@@ -360,6 +360,8 @@ uint32_t graph_op_class_index(const Graph *graph, OpId id);
 /* The first op of a sealed graph that takes as long as this one wherever both have equal forms: of
  * the same class, pass, formats and attributes, on operands of the same roles. */
 OpId graph_op_alike(const Graph *graph, OpId id);
+/* A number that no other graph of this process has. */
+uint32_t graph_serial(const Graph *graph);
 
 /* Bytes that forward op `id` keeps for its backward beside tensors, for each element of its output
  * *of; 0: none. Dropout keeps a mask of one byte per element, attention with dropout the mask and

@@ -161,5 +161,7 @@ void graph_seal(Graph *graph)
         cut_op(graph, id);
     KILTER_WALK(walk_units(graph));
     find_alike(graph);
+    static gint sealed;
+    graph->serial = 1 + (uint32_t)g_atomic_int_add(&sealed, 1);
     graph->sealed = true;
 }

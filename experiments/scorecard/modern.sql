@@ -76,7 +76,7 @@ model(name, fit, family, dims) AS (
 -- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64
 gpu(name, device, of_machine, nic, nics, inner) AS (
     VALUES
-    ('H100', 'h100-sxm', 8, 'ib-ndr', 8, ''), ('H200', 'h200', 8, 'ib-ndr', 8, ''), ('H800-80GB', 'h800', 8, 'ib-ndr', 8, ''),
+    ('H100', 'h100-sxm', 8, 'ib-ndr', 8, ''), ('H200', 'h200', 8, 'ib-ndr', 8, ''), ('H800-80GB', 'h800', 8, 'ib-hdr', 8, ''),
     ('A100-80GB', 'a100-80g', 8, 'ib-hdr', 8, ''), ('A100-40GB', 'a100-40g', 8, 'ib-hdr', 8, ''), ('A800-80GB', 'a800-80g', 8, 'ib-hdr', 8, ''),
     ('V100-32GB', 'v100-32g', 4, 'ib-edr', 4, ''), ('V100-16GB', 'v100-16g', 4, 'ib-edr', 4, ''),
     ('B200', 'b200', 8, 'ib-ndr', 8, ''), ('B300', 'b300', 8, 'ib-xdr', 8, ''), ('Blackwell-184GiB', 'b200', 8, 'ib-ndr', 8, ''),
@@ -133,7 +133,7 @@ trial AS (
              WHEN page.other LIKE '%FlagScale%' THEN 'flagscale' WHEN page.model LIKE 'Qwen1.5-MoE%' THEN 'megatron'
              WHEN page.precision = 'bf16 autocast' THEN 'ddp-autocast'
              WHEN page.other LIKE '%PaddleNLP%' THEN CASE page.gpu WHEN 'A100-40GB' THEN 'paddle-unfused' ELSE 'paddle' END -- use_fused_rms_norm of its page
-             WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed'
+             WHEN page.model = 'Baichuan2-13B' THEN 'deepspeed-2'
              WHEN page.model = 'GPT3-175B' AND page.source_id = 'nemo_launcher' THEN 'nemo' -- MLPerf's run
              WHEN page.model = 'LLAMA2-7B (long sequence)' THEN 'megatron-2024'
              WHEN page.source_id IN ('nemo_docs', 'nemo_launcher') THEN 'nemo-2024'

@@ -129,22 +129,24 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
                  tiles = across * down * splits, z = 1 / tile->width + 1 / tile->height;
     if (splits > 1 && across * down >= 2 * c->S)
         return;
-    const double k = splits == 1 ? p->k : fmax(ceil(p->k / splits), c->least_part);
+    const double k = splits == 1 ? p->k : MAX(ceil(p->k / splits), c->least_part);
     double e = law->share / (1 + c->half * z) * (p->batched ? law->batched : 1);
-    e = fmin(e * c->factor, c->most_e);
+    e = MIN(e * c->factor, c->most_e);
     const double waves = ceil(tiles / c->S),
-                 busiest = fmax(tiles / c->S + law->tail * (waves - tiles / c->S), 1);
+                 busiest = MAX(tiles / c->S + law->tail * (waves - tiles / c->S), 1);
     const double warps = area / 2048, most = law_clip(16 / warps, 1, c->tensor ? 4 : 8),
-                 x = fmin(waves, most) * warps,
+                 x = MIN(waves, most) * warps,
                  fill = x * (16 + law->warps_half) / (16 * (x + law->warps_half));
     const double full =
         2 * busiest * area * (k + law->k_start) * c->S / (c->peak * e * fill);
-    const double w = fmin(c->S * most, tiles), wide = fmin(across, w),
+    if (full > best->t * (1 + 1e-9)) /* the time is no less */
+        return;
+    const double w = MIN(c->S * most, tiles), wide = MIN(across, w),
                  high = law_clip(w / across, 1, down);
     const double again = tiles / w *
                          (wide * tile->width + high * tile->height / c->overlap) *
                          p->in_bytes * k,
-                 dram = c->once * c->miss + fmax(again - c->once, 0) * c->lost;
+                 dram = c->once * c->miss + MAX(again - c->once, 0) * c->lost;
     const double flops =
         2 * tiles * area * (k + law->k_start) * (1 + law->energy_tile * z);
     double power =
@@ -152,7 +154,7 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
     if (c->device->chip.sustained > 0 && !c->tensor)
         power =
             flops / (1 + law->energy_tile / 64) * 0.95 / e / c->device->chip.sustained;
-    double busy = fmax(full, power);
+    double busy = MAX(full, power);
     if (p->alone && power > full)
         busy = full + (power - full) * law_clip(log(25 * full / (law->burst * 1e-3)) /
                                                     log(law->burst_width),

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "data/base/free.h"
+#include "data/base/words.h"
 #include "sim/cost/op_kernels.h"
 #include "sim/cost/step.h"
 
@@ -102,9 +102,10 @@ static bool parts_of(const Graph *graph, OpId id, const Form *batch, double part
 /* --- times of kernels that were priced before --- */
 
 typedef struct {
-    OpId op; /* the first one like it */
-    const KernelPricing *pricing;
-    int32_t loop; /* of a line; -1: a time */
+    uint64_t pricing; /* KernelPricing.key */
+    uint32_t graph;   /* graph_serial */
+    OpId op;          /* the first one like it */
+    int64_t loop;     /* of a line; -1: a time */
     double of[OP_MAX_LOOPS];
 } KernelKey;
 
@@ -114,44 +115,32 @@ typedef struct {
 } KernelEntry;
 
 /* Times that were computed, by a hash of what they depend on; one that takes the place of another
- * replaces it, and after many of them there are more places. */
-enum { MEMO_LEAST = 1024, MEMO_MOST = 16 * MEMO_LEAST };
+ * replaces it. They hold for all of the process: a memo that was freed is kept for who needs one
+ * next. */
+enum { MEMO_PLACES = 1 << 14, MEMOS_KEPT = 8 };
 struct SimMemo {
-    KernelEntry *entry; /* [n] */
-    uint32_t n, replaced;
+    KernelEntry entry[MEMO_PLACES];
 };
+static GMutex memo_lock;
+static SimMemo *memo_kept[MEMOS_KEPT];
+static uint32_t memos_kept;
 
 SimMemo *sim_memo_new(void)
 {
-    SimMemo *memo = g_new(SimMemo, 1);
-    *memo = (SimMemo){g_new0(KernelEntry, MEMO_LEAST), MEMO_LEAST, 0};
-    return memo;
+    g_mutex_lock(&memo_lock);
+    SimMemo *memo = memos_kept > 0 ? memo_kept[--memos_kept] : NULL;
+    g_mutex_unlock(&memo_lock);
+    return memo ? memo : g_new0(SimMemo, 1);
 }
 
-FREE_DEFINE(sim_memo_free, SimMemo, memo, g_free(memo->entry));
-
-static uint32_t key_hash(const KernelKey *key)
+void sim_memo_free(SimMemo *memo)
 {
-    static const uint64_t PRIME = 0x9E3779B97F4A7C15;
-    uint64_t hash =
-        (key->op * PRIME ^ (uint64_t)(uintptr_t)key->pricing) + (uint32_t)key->loop;
-    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++) {
-        uint64_t bits;
-        memcpy(&bits, &key->of[l], sizeof bits);
-        hash = (hash ^ bits ^ hash >> 29) * PRIME;
-    }
-    return (uint32_t)(hash >> 40);
-}
-
-static void memo_grow(SimMemo *memo)
-{
-    const uint32_t n = 2 * memo->n;
-    KernelEntry *entry = g_new0(KernelEntry, n);
-    for (uint32_t i = 0; i < memo->n; i++)
-        if (memo->entry[i].key.pricing)
-            entry[key_hash(&memo->entry[i].key) % n] = memo->entry[i];
-    g_free(memo->entry);
-    *memo = (SimMemo){entry, n, 0};
+    g_mutex_lock(&memo_lock);
+    const bool keep = memo && memos_kept < MEMOS_KEPT;
+    if (keep)
+        memo_kept[memos_kept++] = memo;
+    g_mutex_unlock(&memo_lock);
+    g_free(keep ? NULL : memo);
 }
 
 /* The place of a price, and whether it is there; it is filled in otherwise. */
@@ -159,14 +148,12 @@ static KernelEntry *memo_find(SimMemo *memo, const KernelPricing *pricing,
                               const Graph *graph, OpId op, const double of[OP_MAX_LOOPS],
                               int32_t loop, bool *known)
 {
-    KernelKey key = {.op = graph_op_alike(graph, op), .pricing = pricing, .loop = loop};
+    KernelKey key = {
+        pricing->key, graph_serial(graph), graph_op_alike(graph, op), loop, {0}};
     memcpy(key.of, of, sizeof key.of);
-    if (memo->replaced >= memo->n && memo->n < MEMO_MOST)
-        memo_grow(memo);
-    KernelEntry *kept = &memo->entry[key_hash(&key) % memo->n];
-    *known = kept->key.op == key.op && kept->key.pricing == key.pricing &&
-             kept->key.loop == key.loop && memcmp(kept->key.of, of, sizeof key.of) == 0;
-    memo->replaced += !*known && kept->key.pricing;
+    KernelEntry *kept =
+        &memo->entry[(words_hash(0, &key, sizeof key) >> 40) % MEMO_PLACES];
+    *known = memcmp(&kept->key, &key, sizeof key) == 0;
     kept->key = key;
     return kept;
 }
@@ -175,7 +162,7 @@ static double memo_kernels_s(SimMemo *memo, const KernelPricing *pricing,
                              const Graph *graph, OpId op, const double of[OP_MAX_LOOPS])
 {
     bool known;
-    if (!memo)
+    if (!memo || pricing->key == 0)
         return op_kernels_s(pricing, graph, op, of);
     KernelEntry *kept = memo_find(memo, pricing, graph, op, of, -1, &known);
     if (!known)
@@ -209,7 +196,7 @@ static TimeLine memo_line(SimMemo *memo, const KernelPricing *pricing, const Gra
                           OpId op, double of[OP_MAX_LOOPS], int8_t loop)
 {
     bool known;
-    if (!memo)
+    if (!memo || pricing->key == 0)
         return line_of_kernels(pricing, graph, op, of, loop);
     KernelEntry *kept = memo_find(memo, pricing, graph, op, of, loop, &known);
     if (!known)

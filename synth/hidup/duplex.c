@@ -31,7 +31,7 @@ static double largest(const DuplexProblem *p, const Times *a)
 {
     double max = a->s[0];
     for (uint32_t h = 1; h < p->n_classes; h++)
-        max = fmax(max, a->s[h]);
+        max = MAX(max, a->s[h]);
     return max;
 }
 
@@ -39,7 +39,7 @@ static double largest_difference(const DuplexProblem *p, const Times *a, const T
 {
     double max = a->s[0] - b->s[0];
     for (uint32_t h = 1; h < p->n_classes; h++)
-        max = fmax(max, a->s[h] - b->s[h]);
+        max = MAX(max, a->s[h] - b->s[h]);
     return max;
 }
 
@@ -53,7 +53,7 @@ static void open_forward(const DuplexProblem *p, DuplexLabel *label, const doubl
 {
     KILTER_ASSERT(c[0] >= 0 && c[1] >= 0);
     const double before = largest(p, &label->forward);
-    label->closed_s += fmax(before, label->c2) + fmax(before, c[0]);
+    label->closed_s += MAX(before, label->c2) + MAX(before, c[0]);
     label->c2 = c[1];
     label->forward = (Times){{0}};
 }
@@ -63,8 +63,7 @@ static void close_back(const DuplexProblem *p, DuplexLabel *label)
     KILTER_ASSERT(label->d[0] >= 0 && label->d[1] >= 0);
     const double back = largest(p, &label->back);
     if (p->cost == DUPLEX_OVERLAPPED)
-        label->closed_s +=
-            fmax(back, label->d[0]) + fmax(label->back_before, label->d[1]);
+        label->closed_s += MAX(back, label->d[0]) + MAX(label->back_before, label->d[1]);
     else
         label->closed_s += 2 * back + label->d[0] + label->d[1];
     label->back_before = back;
@@ -114,13 +113,13 @@ static double duplex_total(const DuplexProblem *p, const DuplexLabel *label)
         DuplexLabel last = *label;
         const double forward = largest(p, &label->forward);
         close_back(p, &last);
-        return last.closed_s + fmax(forward, label->c2) + forward + updates;
+        return last.closed_s + MAX(forward, label->c2) + forward + updates;
     }
     Times both = label->forward;
     add(p, &both, &label->back);
     const double turn = largest(p, &both);
-    return label->closed_s + fmax(turn, label->c2) + fmax(turn, label->d[0]) +
-           fmax(label->back_before, label->d[1]) + updates;
+    return label->closed_s + MAX(turn, label->c2) + MAX(turn, label->d[0]) +
+           MAX(label->back_before, label->d[1]) + updates;
 }
 
 /* Whether every completion of `a` takes at most same_s longer than the same completion of `b`,
@@ -131,12 +130,12 @@ static bool duplex_dominates(const DuplexProblem *p, double same_s, const Duplex
 {
     KILTER_ASSERT(same_s >= 0);
     const double forward = largest_difference(p, &a->forward, &b->forward);
-    double slower = a->closed_s - b->closed_s + fmax(forward, a->c2 - b->c2) +
-                    fmax(forward, 0) + largest_difference(p, &a->update, &b->update);
+    double slower = a->closed_s - b->closed_s + MAX(forward, a->c2 - b->c2) +
+                    MAX(forward, 0) + largest_difference(p, &a->update, &b->update);
     const double back = largest_difference(p, &a->back, &b->back);
     if (p->cost == DUPLEX_OVERLAPPED)
-        slower += fmax(back, a->d[0] - b->d[0]) + fmax(back, 0) +
-                  fmax(a->back_before - b->back_before, a->d[1] - b->d[1]);
+        slower += MAX(back, a->d[0] - b->d[0]) + MAX(back, 0) +
+                  MAX(a->back_before - b->back_before, a->d[1] - b->d[1]);
     else
         slower += 2 * back + a->d[0] - b->d[0] + a->d[1] - b->d[1];
     return slower <= same_s;

@@ -2,9 +2,12 @@
  * a device's share, and no iteration is faster than the bound. */
 #include "tests/support/kernel_device.h"
 
+#include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "sim/cost/op_kernels.h"
+#include "tests/support/sanitized.h"
 
 static const char CLUSTER[] = "{name: two, machines: [{device: a100-80g, gpus: 4, count: "
                               "2, nic: ib-hdr, nics: 4}]}";
@@ -193,6 +196,49 @@ static void test_many_prices(void **state)
         assert_close(sim_op_s(memo, s.graph, s.priced, op, &rule[1], has, device),
                      sim_op_s(NULL, s.graph, s.priced, op, &rule[1], has, device), 0);
     }
+    clear(&s);
+}
+
+/* A memo that was freed is given out again with what it holds, which are times of other graphs and of other software. */
+static void test_kept_memos(void **state)
+{
+    (void)state;
+    static const char *const RUNTIME[] = {"", "llm-foundry", "ddp-autocast", ""};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(RUNTIME); i++) {
+        Setting s = setting(RUNTIME[i]);
+        g_autoptr(SimMemo) memo = sim_memo_new();
+        for (OpId op = 0; op < graph_n_ops(s.graph); op++) {
+            Rule rule[OP_MAX_RULES];
+            op_rules(s.graph, op, rule);
+            const SimOpShare has = {NULL, 1, 0.25};
+            const Device *device = &s.priced->device[0];
+            assert_close(sim_op_s(memo, s.graph, s.priced, op, &rule[0], has, device),
+                         sim_op_s(NULL, s.graph, s.priced, op, &rule[0], has, device), 0);
+        }
+        clear(&s);
+    }
+}
+
+/* At most a microsecond of the processor per op, in the best of some rounds. */
+static void test_quick(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20 };
+    Setting s = setting("");
+    double part[OP_MAX_LOOPS], seconds = 0, best_s = INFINITY;
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 0.5;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        const clock_t begin = clock();
+        for (OpId op = 0; op < graph_n_ops(s.graph); op++)
+            seconds += op_kernels_s(s.priced->device[0].kernels, s.graph, op, part);
+        best_s = fmin(best_s, (double)(clock() - begin) / CLOCKS_PER_SEC);
+    }
+    assert_true(seconds > 0);
+    print_message("%.0f ns per op\n", 1e9 * best_s / graph_n_ops(s.graph));
+#if defined __OPTIMIZE__ && !defined TEST_SANITIZED
+    assert_at_most(1e6 * best_s / graph_n_ops(s.graph), 1);
+#endif
     clear(&s);
 }
 
@@ -525,7 +571,8 @@ int main(void)
         cmocka_unit_test(test_flash),       cmocka_unit_test(test_recurrence),
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_alike),
+        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_kept_memos),
+        cmocka_unit_test(test_quick),       cmocka_unit_test(test_alike),
         cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
