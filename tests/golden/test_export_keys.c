@@ -151,7 +151,7 @@ static void test_settings_of_named_models(void **state)
         made_plan("manual", "llama-3.2-1b:seq=64,global_batch=8", "dgx-h100", "dp=8");
     g_autoptr(GArray) files = export(&made, "megatron");
     has(files, LLAMA);
-    /* What a config.json does not say is left to the framework. */
+    /* A config.json leaves to the framework all that it does not say. */
     g_autofree char *file = NULL;
     static const char CONFIG[] =
         "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
