@@ -3,6 +3,7 @@
 
 #include "data/base/free.h"
 #include "data/models/model.h"
+#include "data/program/period.h"
 #include "exec/shrink.h"
 
 #include <math.h>
@@ -338,19 +339,31 @@ static uint32_t whole_samples(const Plan *plan, const Graph *graph)
     return most;
 }
 
+/* The program, or, where its middle is repeated, with as many repetitions as a later one waits for,
+ * and one more, as an iteration on fewer microbatches. Caller frees. */
+static Program *few_microbatches(const Program *program)
+{
+    ProgramPeriod period;
+    if (!program_find_period(program, &period) || period.depth + 1 >= period.repeats)
+        return program_copy(program);
+    Program *few = program_repeat(program, &period, period.depth + 1);
+    few->left_out = 0;
+    return few;
+}
+
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error)
 {
+    g_autoptr(Program) few = few_microbatches(plan->program);
     g_autofree char *spec =
         model_shrink(plan->model, plan->n_devices,
-                     plan->program->n_microbatches * whole_samples(plan, graph), random);
+                     few->n_microbatches * whole_samples(plan, graph), random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
         model_build_from(spec, plan->content, plan->n_devices, &canonical, error);
     if (!built || !exec_is_small(built, error) ||
         !exec_same_structure(graph, built, error) ||
-        !program_check(plan->program, graph, error) ||
-        !program_check(plan->program, built, error))
+        !program_check(plan->program, graph, error) || !program_check(few, built, error))
         return NULL;
     Plan *copy = plan_new();
     copy->model = g_steal_pointer(&canonical);
@@ -360,7 +373,7 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     copy->planner = g_strdup(plan->planner);
     copy->seed = plan->seed;
     copy->version = g_strdup(plan->version);
-    copy->program = program_copy(plan->program);
+    copy->program = g_steal_pointer(&few);
     copy->n_devices = plan->n_devices;
     copy->memory_bytes = g_new0(uint64_t, plan->n_devices);
     copy->n_segments = plan->n_segments;

@@ -19,6 +19,7 @@ enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
     X(FLAG, half, "half", 0)                          \
     X(PLAN_SOURCE, source)                            \
     X(VALUE, tolerance, double) /* of the backend */  \
+    X(VALUE, microbatches, uint32_t) /* that run */   \
     X(VALUE, numbers, const char *)
 /* clang-format on */
 COMMAND_OPTIONS(Own, verify_options, VERIFY_OPTIONS)
@@ -94,7 +95,7 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
     const Plan *plan = own->source.plan;
     return json_pack(
         "{s:s, s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:f, s:f, "
-        "s:s?, s:i, s:b, s:s?, s:s?, s:i, s:i, s:i, s:i, s:I, s:s}",
+        "s:s?, s:i, s:b, s:s?, s:s?, s:i, s:i, s:i, s:i, s:I, s:s, s:i, s:i}",
         "model", plan->model, "shrunk_model", small, "shapes", shapes, "instructions",
         (int)plan->program->n, "ops", (int)graph_n_ops(own->source.graph), "cluster",
         plan->cluster, "planner", plan->planner, "granularity",
@@ -107,7 +108,9 @@ static json_t *verdict_json(const Own *own, const char *small, int shapes,
         "wrong_instruction", verdict->wrong_instr, "expert_tokens_fewest",
         verdict->slots ? (int)verdict->fewest : 0, "expert_tokens_most",
         (int)verdict->fullest, "expert_slots", (int)verdict->slots, "expert_dropped",
-        (int)verdict->dropped, "seed", (json_int_t)seed, "version", KILTER_VERSION);
+        (int)verdict->dropped, "seed", (json_int_t)seed, "version", KILTER_VERSION,
+        "microbatches", (int)plan->program->n_microbatches, "microbatches_left_out",
+        (int)(plan->program->n_microbatches - own->microbatches));
 }
 
 /* The backend, which computes in float64, or, if asked to, keeps tensors in half precision in two
@@ -141,6 +144,7 @@ static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
     g_clear_pointer(&random, g_rand_free);
     if (!plan)
         return false;
+    own->microbatches = plan->program->n_microbatches;
     if (shape == 0)
         verify_say_size(small, 2 * MAX(own->shapes, 1), /* on one device and on all */
                         plan->n_devices);

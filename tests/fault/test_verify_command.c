@@ -18,6 +18,33 @@ static void test_right_plans(void **state)
     json_decref(root);
 }
 
+/* Of many microbatches, whose middle repeats itself, few run under every schedule. */
+static void test_many_microbatches(void **state)
+{
+    (void)state;
+    static const char *const SCHEDULE[] = {"gpipe", "1f1b", "interleaved", "zb-h1",
+                                           "zb-v"};
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    uint32_t spared = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SCHEDULE); i++) {
+        g_autofree char *command = g_strdup_printf(
+            "verify gpt2:layers=8,hidden=16,heads=4,ffn=16,seq=8,vocab=16,"
+            "global_batch=128,dropout=0 1x4xv100-16g -p manual --set pp=2 --set dp=2 "
+            "--set micro_batch=1 --set schedule=%s --json",
+            SCHEDULE[i]);
+        json_t *root = program_json(sandbox, command);
+        const int64_t all = json_integer_value(json_object_get(root, "microbatches")),
+                      left = json_integer_value(
+                          json_object_get(root, "microbatches_left_out"));
+        assert_true(json_is_true(json_object_get(root, "right")));
+        assert_int_equal(all, 64);
+        assert_true(left >= 0 && left < all);
+        spared += left > 32;
+        json_decref(root);
+    }
+    assert_true(spared >= 3);
+}
+
 /* A token chooses two experts; without a capacity none is dropped, however uneven the choice. */
 static void test_routing(void **state)
 {
@@ -90,9 +117,9 @@ static void test_damaged_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_right_plans),           cmocka_unit_test(test_routing),
-        cmocka_unit_test(test_the_theory_of_a_model), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_damaged_plan),
+        cmocka_unit_test(test_right_plans), cmocka_unit_test(test_many_microbatches),
+        cmocka_unit_test(test_routing),     cmocka_unit_test(test_the_theory_of_a_model),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_damaged_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
