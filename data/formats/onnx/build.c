@@ -46,7 +46,6 @@ static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
 /* Marks the nodes that make a value. */
 static void mark(const Builder *b, uint32_t value, bool *needed)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     g_autoptr(GArray) stack = g_array_new(false, false, sizeof value);
     g_array_append_val(stack, value);
     while (stack->len > 0) {
@@ -110,7 +109,6 @@ static uint32_t choose_output(const Builder *b, bool *needed)
 /* A loss has the softmax in it: the value that a last one is of. */
 static uint32_t logits_of(const Builder *b, uint32_t value)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     const uint32_t n = onnx_value(b->model, value)->producer;
     const OnnxNode *node = n == ONNX_NONE ? NULL : onnx_node(b->model, n);
     const bool softmax = node && b->group[n].kind == ONNX_PLAIN &&
@@ -125,7 +123,6 @@ static uint32_t logits_of(const Builder *b, uint32_t value)
  * images. */
 static TensorId build_loss(Builder *b, uint32_t value)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     static const uint32_t classes_last[] = {0, 2, 3, 1};
     View *view = builder_view(b, value);
     b->node = NULL;

@@ -119,14 +119,12 @@ TensorId builder_op(Builder *b, OpKind kind, OpAttr attr, uint32_t n_in,
 
 TensorId builder_weight(Builder *b, uint32_t value, uint32_t rank, const uint32_t *dim)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     return builder_part(b, value, "", rank, dim);
 }
 
 TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t rank,
                       const uint32_t *dim)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     if (b->failed)
         return GRAPH_NONE;
     const uint32_t origin = onnx_value(b->model, value)->origin;
@@ -163,7 +161,6 @@ TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t ran
 
 Product *builder_product(Builder *b, const View *view)
 {
-    g_assert(view);
     return view->product == VIEW_NO_PRODUCT || !view_is_plain(view)
                ? NULL
                : &g_array_index(b->product, Product, view->product);
@@ -211,7 +208,6 @@ static TensorId product_out(Builder *b, uint32_t index)
 
 TensorId builder_base(Builder *b, View *view)
 {
-    g_assert(view);
     if (!b->failed && !view_is_plain(view))
         builder_refuse(b,
                        "its input is turned by its place, normed by heads or repeated, "
@@ -226,7 +222,6 @@ TensorId builder_base(Builder *b, View *view)
 /* A token that was taken alone: all of the base's second dim is fixed. */
 static bool take_token(Builder *b, View *view)
 {
-    g_assert(view);
     bool fixed = false, token = view->base_rank == 3;
     for (uint32_t a = 0; a < view->n_atoms; a++) {
         fixed |= view->atom[a].fixed;
@@ -260,7 +255,6 @@ static bool take_token(Builder *b, View *view)
 /* The extents of a step: sizes of the tensor, those of the cut from the atoms. */
 static char *step_extents(Builder *b, const View *view, ViewStep step)
 {
-    g_assert(view);
     const Tensor *x = graph_tensor(b->graph, view->base);
     const uint32_t d = step.kind == OP_SPLIT_CHANNELS || step.kind == OP_MERGE_CHANNELS
                            ? 1
@@ -285,7 +279,6 @@ static char *step_extents(Builder *b, const View *view, ViewStep step)
 
 TensorId builder_settle(Builder *b, View *view, bool last)
 {
-    g_assert(view);
     ViewStep step[VIEW_MOST_STEPS];
     if (b->failed || !take_token(b, view) || builder_base(b, view) == GRAPH_NONE)
         return GRAPH_NONE;
@@ -308,7 +301,6 @@ TensorId builder_settle(Builder *b, View *view, bool last)
 /* An input of the model, or of indices. */
 static bool open_input(Builder *b, uint32_t value)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     const OnnxValue *v = onnx_value(b->model, value);
     uint32_t dim[TENSOR_MAX_RANK];
     if (!v->known || v->rank == 0 || v->rank > TENSOR_MAX_RANK)
@@ -330,7 +322,6 @@ static bool open_input(Builder *b, uint32_t value)
 
 View *builder_view(Builder *b, uint32_t value)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     if (b->failed)
         return NULL;
     if (value == ONNX_NONE) {
@@ -349,7 +340,6 @@ View *builder_view(Builder *b, uint32_t value)
 
 void builder_put(Builder *b, uint32_t value, const View *like, TensorId base)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     if (value == ONNX_NONE || b->failed)
         return;
     b->view[value] = *like;
@@ -359,7 +349,6 @@ void builder_put(Builder *b, uint32_t value, const View *like, TensorId base)
 
 void builder_give(Builder *b, uint32_t value, TensorId base)
 {
-    g_assert(value == ONNX_NONE || value < b->model->value->len);
     const OnnxValue *v = onnx_value(b->model, value);
     if (b->failed)
         return;
@@ -374,7 +363,6 @@ void builder_give(Builder *b, uint32_t value, TensorId base)
 
 void builder_drop_scale(Builder *b, View *view)
 {
-    g_assert(view);
     static const double TOLERANCE = 1e-6;
     if (b->taken && (view->scale < 1 - TOLERANCE || view->scale > 1 + TOLERANCE))
         builder_count(b->taken->approximated, "Mul by a number");

@@ -3,7 +3,6 @@
 
 static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const bool layer = group->kind == ONNX_LAYER_NORM && group->in[2] != ONNX_NONE;
     View *x = builder_view(b, group->in[0]);
     if (!x)
@@ -42,7 +41,6 @@ static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 /* LayerNormalization as one node. */
 bool builder_norm(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t x = onnx_in(b->model, node, 0), w = onnx_in(b->model, node, 1),
                    bias = onnx_in(b->model, node, 2);
     const OnnxGroup group = {
@@ -57,7 +55,6 @@ bool builder_norm(Builder *b, const OnnxNode *node)
 
 static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0);
     View *x = builder_view(b, group->in[0]);
     if (!x)
@@ -107,7 +104,6 @@ static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 
 bool builder_group(Builder *b, const OnnxNode *node, const OnnxGroup *group)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     return group->kind == ONNX_ATTENTION  ? builder_attention(b, node, group)
            : group->kind == ONNX_ROTARY   ? builder_rotary(b, node, group)
            : group->kind == ONNX_FUNCTION ? function(b, node, group)

@@ -254,7 +254,6 @@ bool onnx_fold_sizes(const Fold *f)
 /* Whether all inputs are constants; *triangular: one of them is. */
 static bool all_constant(const OnnxModel *model, const OnnxNode *node, bool *triangular)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     *triangular = false;
     for (uint32_t i = 0; i < node->n_in; i++) {
         const uint32_t in = onnx_in(model, node, i);
@@ -270,7 +269,6 @@ static bool all_constant(const OnnxModel *model, const OnnxNode *node, bool *tri
  * are one they read directly. */
 static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t made)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     static const char *const view[] = {"Reshape", "Unsqueeze", "Squeeze",
                                        "Flatten", "Cast",      "Transpose",
                                        "Expand",  "Dropout",   NULL};
@@ -283,7 +281,6 @@ static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t
 /* Rows of a table of weights, which are trained where the table is. */
 static bool looks_up(const OnnxModel *model, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     const uint32_t table = onnx_in(model, node, 0), at = onnx_in(model, node, 1);
     return onnx_op_is(node, "Gather") && table != ONNX_NONE && at != ONNX_NONE &&
            onnx_value(model, table)->constant && onnx_value(model, table)->rank == 2 &&
@@ -294,7 +291,6 @@ static bool looks_up(const OnnxModel *model, const OnnxNode *node)
 
 void onnx_fold(OnnxModel *model, const OnnxNode *node, OnnxFold rule)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     bool triangular;
     const uint32_t made = onnx_out(model, node, 0);
     OnnxValue *out = onnx_value(model, made);

@@ -21,7 +21,6 @@ static uint64_t same_padding(const char *automatic, uint64_t size, uint64_t out,
 static bool windows_of(Builder *b, const OnnxNode *node, const OnnxValue *x,
                        const OnnxValue *out, const uint64_t *window, Windows *w)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     int64_t stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[4] = {0};
     const uint32_t n = x->rank - 2;
     const char *automatic = onnx_text(node, "auto_pad", "NOTSET");
@@ -50,7 +49,6 @@ static bool windows_of(Builder *b, const OnnxNode *node, const OnnxValue *x,
 /* The image as [n, c, rows, columns]; a line of elements gets columns of 1. */
 static TensorId image_of(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     View *view = builder_view(b, onnx_in(b->model, node, 0));
     const OnnxValue *x = view ? onnx_value(b->model, onnx_in(b->model, node, 0)) : NULL;
     if (!view || !onnx_value(b->model, onnx_out(b->model, node, 0))->known || !x->known ||
@@ -71,7 +69,6 @@ static TensorId image_of(Builder *b, const OnnxNode *node)
 /* An op's output, without the columns of 1 that image_of gave. */
 static bool give_image(Builder *b, const OnnxNode *node, TensorId y)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t out = onnx_out(b->model, node, 0);
     if (y == GRAPH_NONE)
         return false;
@@ -89,7 +86,6 @@ static bool give_image(Builder *b, const OnnxNode *node, TensorId y)
 static TensorId group_conv(Builder *b, TensorId x, const OnnxNode *node, OpAttr attr,
                            const uint32_t *kernel, const char *windows)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t groups = (uint32_t)onnx_int(node, "group", 1),
                    bias = onnx_in(b->model, node, 2),
                    channels = graph_tensor(b->graph, x)->dim[1];
@@ -107,7 +103,6 @@ static TensorId group_conv(Builder *b, TensorId x, const OnnxNode *node, OpAttr 
 
 bool builder_conv(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t weight = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
     const TensorId x = image_of(b, node);
     Windows windows;
@@ -146,7 +141,6 @@ bool builder_conv(Builder *b, const OnnxNode *node)
 
 bool builder_pool(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const TensorId x = image_of(b, node);
     int64_t kernel[2] = {0, 0};
     uint64_t window[2];
@@ -181,7 +175,6 @@ bool builder_pool(Builder *b, const OnnxNode *node)
 /* The mean over tokens, [n, s, h] to [n, h], as one over the columns of an image. */
 static bool mean_of_tokens(Builder *b, const OnnxNode *node, View *view)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     TensorId x = builder_settle(b, view, false);
     if (x == GRAPH_NONE)
         return false;
@@ -200,7 +193,6 @@ static bool mean_of_tokens(Builder *b, const OnnxNode *node, View *view)
 
 bool builder_mean(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     int64_t axes[ONNX_MAX_RANK];
     View *view = builder_view(b, onnx_in(b->model, node, 0));
     const OnnxValue *out = onnx_value(b->model, onnx_out(b->model, node, 0));
@@ -233,7 +225,6 @@ bool builder_mean(Builder *b, const OnnxNode *node)
 
 bool builder_batch_norm(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t weight = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
     const TensorId x = image_of(b, node);
     if (x == GRAPH_NONE)
@@ -266,7 +257,6 @@ static TensorId append_token(Builder *b, TensorId x, uint32_t constant)
 
 bool builder_concat(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const OnnxValue *out = onnx_value(b->model, onnx_out(b->model, node, 0));
     TensorId all = GRAPH_NONE;
     if (!out->known || onnx_axis(onnx_int(node, "axis", 1), out->rank) != 1)

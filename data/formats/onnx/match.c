@@ -25,7 +25,6 @@ typedef struct {
 static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxCurve *x,
                        OnnxCurve *y)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     double least = onnx_number(node, "min", -INFINITY),
            most = onnx_number(node, "max", INFINITY);
     onnx_scalar(model, onnx_in(model, node, 1), &least);
@@ -37,7 +36,6 @@ static void clip_curve(const OnnxModel *model, const OnnxNode *node, const OnnxC
 static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
                         const OnnxNode *node, OnnxCurve *y)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     const OnnxCurve *x = &curve[onnx_in(model, node, 0)];
     y->root = x->root;
     y->nodes = x->nodes + 1;
@@ -54,7 +52,6 @@ static void unary_curve(const OnnxModel *model, const OnnxCurve *curve,
 static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
                          const OnnxNode *node, OnnxCurve *y)
 {
-    g_assert(node->first + node->n_in + node->n_out <= model->operand->len);
     const uint32_t a = onnx_in(model, node, 0), b = onnx_in(model, node, 1);
     double number = 0;
     if (a == ONNX_NONE || b == ONNX_NONE)

@@ -4,7 +4,6 @@
 /* A view op: the output is the input's view, changed. */
 View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const View *x = builder_view(b, onnx_in(b->model, node, 0));
     if (!x || out == ONNX_NONE)
         return NULL;
@@ -14,7 +13,6 @@ View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out)
 
 static const OnnxValue *known_out(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const OnnxValue *out = onnx_value(b->model, onnx_out(b->model, node, 0));
     if (!out->known)
         builder_refuse(b, "its sizes do not follow from those of the inputs");
@@ -23,7 +21,6 @@ static const OnnxValue *known_out(Builder *b, const OnnxNode *node)
 
 bool builder_reshape(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
     const OnnxValue *out = view ? known_out(b, node) : NULL;
     return out && (view_reshape(view, out->rank, out->dim) ||
@@ -32,7 +29,6 @@ bool builder_reshape(Builder *b, const OnnxNode *node)
 
 bool builder_expand(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
     const OnnxValue *out = view ? known_out(b, node) : NULL;
     if (!out)
@@ -53,7 +49,6 @@ bool builder_expand(Builder *b, const OnnxNode *node)
 /* Of no elements, as exporters write them before windows. */
 bool builder_pad(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
     const OnnxValue *out = view ? known_out(b, node) : NULL,
                     *in = out ? onnx_value(b->model, onnx_in(b->model, node, 0)) : NULL;
@@ -63,7 +58,6 @@ bool builder_pad(Builder *b, const OnnxNode *node)
 
 bool builder_transpose(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     int64_t perm[ONNX_MAX_RANK];
     uint32_t from[ONNX_MAX_RANK];
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
@@ -79,7 +73,6 @@ bool builder_transpose(Builder *b, const OnnxNode *node)
 
 static bool parts_take(Builder *b, View *view, uint32_t axis, uint64_t first, uint64_t n)
 {
-    g_assert(view);
     return view_take(view, axis, first, n) ||
            builder_refuse(b,
                           "elements %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
@@ -89,7 +82,6 @@ static bool parts_take(Builder *b, View *view, uint32_t axis, uint64_t first, ui
 
 bool builder_split(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     uint64_t first = 0;
     for (uint32_t i = 0; i < node->n_out; i++) {
         const uint32_t index = onnx_out(b->model, node, i);
@@ -108,7 +100,6 @@ bool builder_split(Builder *b, const OnnxNode *node)
 /* Of consecutive elements, whose first ones are the starts. */
 bool builder_slice(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     int64_t start[ONNX_MAX_RANK], axes[ONNX_MAX_RANK], step[ONNX_MAX_RANK];
     const bool inputs = onnx_in(b->model, node, 1) != ONNX_NONE;
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
@@ -139,7 +130,6 @@ bool builder_slice(Builder *b, const OnnxNode *node)
  * trained. */
 static bool embed(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t table = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
     const OnnxValue *w = onnx_value(b->model, table),
                     *index = at == ONNX_NONE ? NULL : onnx_value(b->model, at),
@@ -188,7 +178,6 @@ static bool embed(Builder *b, const OnnxNode *node)
 
 bool builder_gather(Builder *b, const OnnxNode *node)
 {
-    g_assert(node->first + node->n_in + node->n_out <= b->model->operand->len);
     const uint32_t x = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
     if (x != ONNX_NONE && onnx_value(b->model, x)->constant)
         return embed(b, node);

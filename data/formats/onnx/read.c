@@ -69,7 +69,6 @@ bool onnx_is_triangular(const double *list, uint64_t n, uint64_t rows, uint64_t 
 
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 {
-    g_assert(value == ONNX_NONE || value < model->value->len);
     const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
     if (!v || !v->constant || !v->value || !v->known || onnx_elements(v) != 1)
         return false;
@@ -80,7 +79,6 @@ bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 int onnx_constant_ints(const OnnxModel *model, uint32_t value,
                        int64_t list[ONNX_MAX_RANK])
 {
-    g_assert(value == ONNX_NONE || value < model->value->len);
     const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
     if (!v || !v->value || !v->known || v->rank > 1 || onnx_elements(v) > ONNX_MAX_RANK)
         return -1;
@@ -283,6 +281,7 @@ static bool read_nodes(const Reader *r)
         if (!add_operands(r, in, (uint32_t)i, false) ||
             !add_operands(r, out, (uint32_t)i, true))
             return false;
+        g_assert(node.first + node.n_in + node.n_out == r->model->operand->len);
         g_array_append_val(r->model->node, node);
         if (onnx_op_is(&node, "Constant") && !read_constant(r, &node))
             return false;

@@ -24,7 +24,6 @@ View view_of(TensorId base, uint32_t rank, const uint64_t *dim, bool batch)
 
 uint64_t view_size(const View *view, uint32_t dim)
 {
-    g_assert(view);
     uint64_t size = 1;
     for (uint32_t i = 0; i < view->dim[dim].n; i++)
         size *= view->atom[view->dim[dim].atom[i]].size;
@@ -33,7 +32,6 @@ uint64_t view_size(const View *view, uint32_t dim)
 
 bool view_is_shared(const View *view)
 {
-    g_assert(view);
     bool batch = false, there = false;
     for (uint32_t a = 0; a < view->n_atoms; a++)
         batch |= view->atom[a].batch;
@@ -45,7 +43,6 @@ bool view_is_shared(const View *view)
 
 bool view_set_batch(View *view)
 {
-    g_assert(view);
     uint8_t batch = 0;
     if (!view_is_shared(view) || view->rank == 0 || view->dim[0].n > 0)
         return false;
@@ -70,7 +67,6 @@ bool view_repeat(View *view, uint32_t dim, uint64_t size)
 
 bool view_is_plain(const View *view)
 {
-    g_assert(view);
     bool plain = view->rotary == 0 && view->norm == 0;
     for (uint32_t a = 0; a < view->n_atoms; a++)
         plain &= !view->atom[a].repeats;
@@ -79,7 +75,6 @@ bool view_is_plain(const View *view)
 
 bool view_split_atom(View *view, uint8_t atom, uint64_t outer)
 {
-    g_assert(view);
     if (view->n_atoms >= VIEW_ATOMS || view->atom[atom].batch)
         return false;
     for (uint32_t a = view->n_atoms++; a > atom; a--)
@@ -101,7 +96,6 @@ bool view_split_atom(View *view, uint8_t atom, uint64_t outer)
 /* All dims as one, of which parts are taken off the front. */
 static ViewDim flat(const View *view)
 {
-    g_assert(view);
     ViewDim all = {.n = 0};
     for (uint32_t d = 0; d < view->rank; d++)
         for (uint32_t i = 0; i < view->dim[d].n; i++)
@@ -111,7 +105,6 @@ static ViewDim flat(const View *view)
 
 bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
 {
-    g_assert(view);
     View out = *view;
     const ViewDim all = flat(view);
     out.rank = 1;
@@ -151,7 +144,6 @@ bool view_reshape(View *view, uint32_t rank, const uint64_t *dim)
 
 bool view_permute(View *view, const uint32_t *from)
 {
-    g_assert(view);
     const View old = *view;
     for (uint32_t d = 0; d < view->rank; d++)
         view->dim[d] = old.dim[from[d]];
@@ -160,7 +152,6 @@ bool view_permute(View *view, const uint32_t *from)
 
 bool view_take(View *view, uint32_t dim, uint64_t first, uint64_t n)
 {
-    g_assert(view);
     const uint64_t size = view_size(view, dim);
     if (n == size)
         return first == 0;
@@ -189,7 +180,6 @@ bool view_take(View *view, uint32_t dim, uint64_t first, uint64_t n)
 
 void view_drop(View *view, uint32_t dim)
 {
-    g_assert(view);
     for (uint32_t d = dim; d + 1 < view->rank; d++)
         view->dim[d] = view->dim[d + 1];
     view->rank--;
@@ -198,7 +188,6 @@ void view_drop(View *view, uint32_t dim)
 /* Atoms that lie behind one another in both become one. */
 static View joined(const View *view)
 {
-    g_assert(view);
     View out = *view;
     for (uint32_t a = out.n_atoms; a-- > 1;) {
         const Atom *x = &out.atom[a - 1], *y = &out.atom[a];
@@ -262,7 +251,6 @@ bool view_other_half(const View *a, const View *b)
 
 void view_drop_fixed(View *view)
 {
-    g_assert(view);
     uint8_t place[VIEW_ATOMS] = {0}, n = 0;
     for (uint32_t a = 0; a < view->n_atoms; a++) {
         place[a] = n;
@@ -277,7 +265,6 @@ void view_drop_fixed(View *view)
 
 bool view_ends_like_base(const View *view, uint32_t n)
 {
-    g_assert(view);
     if (view->rank == 0 || view->base_rank < n)
         return false;
     const ViewDim *last = &view->dim[view->rank - 1];

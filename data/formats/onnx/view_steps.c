@@ -44,7 +44,6 @@ static Dims read_text(const char *text)
 
 static Dims base_dims(const View *view)
 {
-    g_assert(view);
     Dims dims = {.rank = view->base_rank};
     for (uint32_t a = 0; a < view->n_atoms; a++) {
         ViewDim *dim = &dims.dim[view->atom[a].dim];
@@ -113,7 +112,6 @@ static bool apply(Dims *dims, ViewStep step)
 
 static bool is_goal(const View *view, const Dims *dims, bool last)
 {
-    g_assert(view);
     if (!last && dims->rank != view->rank)
         return false;
     for (uint32_t d = last ? dims->rank - 1 : 0; d < dims->rank; d++) {
@@ -140,7 +138,6 @@ static void visit(GArray *states, GHashTable *seen, uint32_t at, ViewStep step)
 
 int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS])
 {
-    g_assert(view);
     g_autoptr(GArray) states = g_array_new(false, true, sizeof(State));
     g_autoptr(GHashTable) seen =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -175,7 +172,6 @@ int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS])
 
 void view_step(View *view, ViewStep step, TensorId base)
 {
-    g_assert(view);
     Dims dims = base_dims(view);
     const View old = *view;
     uint8_t place[VIEW_ATOMS] = {0}, n = 0;
