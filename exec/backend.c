@@ -12,6 +12,21 @@ uint64_t exec_shard_elements(const ExecShard *shard)
     return n;
 }
 
+ExecTensor exec_shard_of(const ExecTensor *whole, const ExecShard *shard)
+{
+    ExecTensor part = *whole;
+    for (uint32_t d = 0; d < shard->rank; d++) {
+        if (shard->dim[d] == part.dim[d])
+            continue;
+        const uint32_t first = shard->offset[d];
+        ExecTensor less = exec_tensor_slice(&part, d, first, first + shard->dim[d]);
+        if (part.data != whole->data)
+            exec_tensor_clear(&part);
+        part = less;
+    }
+    return part;
+}
+
 uint64_t exec_shard_bytes(const ExecBackend *backend, const ExecShard *shard)
 {
     return exec_shard_elements(shard) *

@@ -35,6 +35,10 @@ typedef struct {
 
 uint64_t exec_shard_elements(const ExecShard *shard);
 
+/* The part of a whole tensor that a shard has: the tensor itself where it has all, else a copy that
+ * the caller clears. */
+ExecTensor exec_shard_of(const ExecTensor *whole, const ExecShard *shard);
+
 /* The part of the whole tensor that both shards cover, without memory; false if there is none. */
 bool exec_shard_overlap(const ExecShard *a, const ExecShard *b, ExecShard *overlap);
 

@@ -11,16 +11,7 @@ static void write_part(ExecReplay *replay, uint32_t local, const ExecTensor *val
                        const ExecShard *part)
 {
     KILTER_ASSERT(local < replay->backend->n_local);
-    ExecTensor slice = *value;
-    for (uint32_t d = 0; d < part->rank; d++) {
-        if (part->dim[d] == slice.dim[d])
-            continue;
-        ExecTensor less =
-            exec_tensor_slice(&slice, d, part->offset[d], part->offset[d] + part->dim[d]);
-        if (slice.data != value->data)
-            exec_tensor_clear(&slice);
-        slice = less;
-    }
+    ExecTensor slice = exec_shard_of(value, part);
     replay->backend->ops->write(replay->backend, local, part, slice.data);
     if (slice.data != value->data)
         exec_tensor_clear(&slice);

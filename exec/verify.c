@@ -94,16 +94,7 @@ static double part_error(const Verify *v, TensorId id, uint32_t local,
     for (uint64_t i = 0; scaled && i < n; i++)
         host[i] /= exec_loss_scale(v->backend);
     const ExecTensor *whole = &v->want[id];
-    ExecTensor want = *whole;
-    for (uint32_t d = 0; d < shard->rank; d++) {
-        if (shard->dim[d] == want.dim[d])
-            continue;
-        ExecTensor less = exec_tensor_slice(&want, d, shard->offset[d],
-                                            shard->offset[d] + shard->dim[d]);
-        if (want.data != whole->data)
-            exec_tensor_clear(&want);
-        want = less;
-    }
+    ExecTensor want = exec_shard_of(whole, shard);
     const double error = v->backend->half == EXEC_PLAIN
                              ? exec_difference(host, want.data, n, scale_of(v, id))
                              : mean_difference(host, want.data, n, scale_of(v, id));

@@ -52,17 +52,6 @@ static uint64_t at_y(const Shape *n, uint64_t b, uint64_t s, uint64_t h)
     return ((b * n->seq + s) * n->heads + h) * n->size;
 }
 
-static void softmax_row(double *row, uint64_t n)
-{
-    double top = -INFINITY, sum = 0;
-    for (uint64_t i = 0; i < n; i++)
-        top = fmax(top, row[i]);
-    for (uint64_t i = 0; i < n; i++)
-        sum += row[i] = exp(row[i] - top);
-    for (uint64_t i = 0; i < n; i++)
-        row[i] /= sum;
-}
-
 /* In: qkv[b,Q,3,h,D]. Out: y[b,Q,h,D], P[b,h,Q,K]. */
 void kernel_attention(const KernelCall *call)
 {
@@ -80,7 +69,7 @@ void kernel_attention(const KernelCall *call)
                         call->op->attr.causal && k > q
                             ? -INFINITY
                             : n.scale * dot(query, qkv + at_qkv(&n, b, k, 1, h), n.size);
-                softmax_row(row, n.seq);
+                softmax(row, row, n.seq);
                 for (uint64_t k = 0; k < n.seq; k++)
                     add_scaled(y, mask_factor(&n.mask, r, k) * row[k],
                                qkv + at_qkv(&n, b, k, 2, h), n.size);

@@ -9,9 +9,8 @@
  * In each group b every token s chooses among E experts. An expert has C slots per group,
  * given out in order of s, first choices before second ones; a choice that finds no
  * slot is dropped. */
-#include <math.h>
-
 #include "exec/kernels/kernels.h"
+#include "exec/kernels/vector.h"
 
 enum { CHOICES = 2 };
 static const uint32_t NO_SLOT = UINT32_MAX;
@@ -23,17 +22,6 @@ typedef struct {
     uint32_t slot[CHOICES]; /* NO_SLOT: dropped */
     double weight[CHOICES];
 } Route;
-
-static void softmax(const double *logit, uint32_t n, double *p)
-{
-    double top = -INFINITY, sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        top = fmax(top, logit[i]);
-    for (uint32_t i = 0; i < n; i++)
-        sum += p[i] = exp(logit[i] - top);
-    for (uint32_t i = 0; i < n; i++)
-        p[i] /= sum;
-}
 
 /* The first of the largest numbers, not counting index `except`. */
 static uint32_t argmax(const double *p, uint32_t n, uint32_t except)
@@ -67,7 +55,7 @@ static void route_group(const double *logit, uint32_t seq, uint32_t experts,
 {
     g_autofree uint32_t *used = g_new0(uint32_t, experts);
     for (uint32_t s = 0; s < seq; s++) {
-        softmax(logit + (uint64_t)s * experts, experts, p + (uint64_t)s * experts);
+        softmax(logit + (uint64_t)s * experts, p + (uint64_t)s * experts, experts);
         route[s] = choose(p + (uint64_t)s * experts, experts, top);
     }
     for (uint32_t c = 0; c < CHOICES; c++)
@@ -76,32 +64,42 @@ static void route_group(const double *logit, uint32_t seq, uint32_t experts,
                 route[s].slot[c] = used[route[s].expert[c]]++;
 }
 
+/* Routes of all tokens, [b,S]; *p: their probabilities [b,S,E]. Caller frees both. NULL where there
+ * is no token or no expert. */
+static Route *routes_of(const ExecTensor *logit, uint32_t capacity, uint32_t top,
+                        double **p)
+{
+    const uint32_t seq = logit->dim[1], experts = logit->dim[2];
+    const uint64_t tokens = (uint64_t)logit->dim[0] * seq;
+    if (tokens == 0 || experts == 0)
+        return NULL;
+    Route *route = g_new(Route, tokens);
+    *p = g_new(double, tokens *experts);
+    for (uint64_t s = 0; s < tokens; s += seq)
+        route_group(logit->data + s * experts, seq, experts, capacity, top,
+                    *p + s * experts, route + s);
+    return route;
+}
+
 /* In: logit[b,S,E]. Out: combine[b,S,E,C], the weights; dispatch[b,S,E,C], 1 where
  * they are positive. */
 static void gate(const KernelCall *call, uint32_t top)
 {
     g_assert(top <= CHOICES);
     const ExecTensor *logit = &call->in[0], *combine = &call->out[0];
-    const uint32_t seq = logit->dim[1], experts = logit->dim[2],
-                   capacity = combine->dim[3];
-    if (seq == 0 || experts == 0)
-        return; /* no element to write, and no data to point into */
-    g_autofree double *p = g_new(double, (uint64_t)seq *experts);
-    g_autofree Route *route = g_new(Route, seq);
-    for (uint64_t b = 0; b < logit->dim[0]; b++) {
-        route_group(logit->data + b * seq * experts, seq, experts, capacity, top, p,
-                    route);
-        for (uint32_t s = 0; s < seq; s++)
-            for (uint32_t c = 0; c < route[s].n_choices; c++) {
-                if (route[s].slot[c] == NO_SLOT)
-                    continue;
-                const uint64_t at =
-                    ((b * seq + s) * experts + route[s].expert[c]) * capacity +
-                    route[s].slot[c];
-                combine->data[at] = route[s].weight[c];
-                call->out[1].data[at] = route[s].weight[c] > 0;
-            }
-    }
+    const uint32_t experts = logit->dim[2], capacity = combine->dim[3];
+    g_autofree double *p = NULL;
+    g_autofree Route *route = routes_of(logit, capacity, top, &p);
+    const uint64_t tokens = route ? (uint64_t)logit->dim[0] * logit->dim[1] : 0;
+    for (uint64_t s = 0; s < tokens; s++)
+        for (uint32_t c = 0; c < route[s].n_choices; c++) {
+            if (route[s].slot[c] == NO_SLOT)
+                continue;
+            const uint64_t at =
+                (s * experts + route[s].expert[c]) * capacity + route[s].slot[c];
+            combine->data[at] = route[s].weight[c];
+            call->out[1].data[at] = route[s].weight[c] > 0;
+        }
 }
 
 /* d logit of one token from the gradients dw of its weights:
@@ -135,25 +133,18 @@ static void gate_dx(const KernelCall *call, uint32_t top)
 {
     g_assert(top <= CHOICES);
     const ExecTensor *dcombine = &call->in[0], *logit = &call->in[1];
-    const uint32_t seq = logit->dim[1], experts = logit->dim[2];
-    const uint32_t capacity = dcombine->dim[3];
-    if (seq == 0 || experts == 0)
-        return; /* no element to write, and no data to point into */
-    g_autofree double *p = g_new(double, (uint64_t)seq *experts);
-    g_autofree Route *route = g_new(Route, seq);
-    for (uint64_t b = 0; b < logit->dim[0]; b++) {
-        route_group(logit->data + b * seq * experts, seq, experts, capacity, top, p,
-                    route);
-        for (uint32_t s = 0; s < seq; s++) {
-            double dw[CHOICES] = {0};
-            const uint64_t token = (b * seq + s) * experts;
-            for (uint32_t c = 0; c < route[s].n_choices; c++)
-                if (route[s].slot[c] != NO_SLOT)
-                    dw[c] = dcombine->data[(token + route[s].expert[c]) * capacity +
-                                           route[s].slot[c]];
-            token_dx(&route[s], top, dw, p + (uint64_t)s * experts, experts,
-                     call->out[0].data + token);
-        }
+    const uint32_t experts = logit->dim[2], capacity = dcombine->dim[3];
+    g_autofree double *p = NULL;
+    g_autofree Route *route = routes_of(logit, capacity, top, &p);
+    const uint64_t tokens = route ? (uint64_t)logit->dim[0] * logit->dim[1] : 0;
+    for (uint64_t s = 0; s < tokens; s++) {
+        double dw[CHOICES] = {0};
+        for (uint32_t c = 0; c < route[s].n_choices; c++)
+            if (route[s].slot[c] != NO_SLOT)
+                dw[c] = dcombine->data[(s * experts + route[s].expert[c]) * capacity +
+                                       route[s].slot[c]];
+        token_dx(&route[s], top, dw, p + s * experts, experts,
+                 call->out[0].data + s * experts);
     }
 }
 

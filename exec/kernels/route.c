@@ -5,19 +5,17 @@
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
+#include "exec/kernels/vector.h"
 
 /* --- weights --- */
 
 /* Scores of one token: score [n]. */
 static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, double *score)
 {
-    double top = -INFINITY, sum = 0;
-    for (uint64_t e = 0; e < n; e++)
-        top = fmax(top, logit[e]);
-    for (uint64_t e = 0; e < n; e++)
-        sum += score[e] = attr->sigmoid ? 1 / (1 + exp(-logit[e])) : exp(logit[e] - top);
-    for (uint64_t e = 0; !attr->sigmoid && e < n; e++)
-        score[e] /= sum;
+    if (!attr->sigmoid)
+        softmax(logit, score, n);
+    for (uint64_t e = 0; attr->sigmoid && e < n; e++)
+        score[e] = 1 / (1 + exp(-logit[e]));
 }
 
 /* The sum of the two best of n scores. */

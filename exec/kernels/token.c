@@ -3,27 +3,32 @@
 
 #include "exec/kernels/kernels.h"
 
+/* Copies n rows of each sample, from row `first` of [b,T,h] to row `place` of another such tensor.
+ * [b,h] has one row per sample, and [h] the same one for all. */
+static void copy_rows(const ExecTensor *from, uint64_t first, const ExecTensor *to,
+                      uint64_t place, uint64_t n)
+{
+    const uint64_t h = to->dim[to->rank - 1],
+                   all = from->rank == 3 ? from->dim[1] : from->rank - 1,
+                   room = to->rank == 3 ? to->dim[1] : 1;
+    for (uint64_t b = 0; b < to->dim[0]; b++)
+        memcpy(to->data + (b * room + place) * h, from->data + (b * all + first) * h,
+               n * h * sizeof(double));
+}
+
 void kernel_append_token(const KernelCall *call)
 {
-    const ExecTensor *x = &call->in[0], *token = &call->in[1], *y = &call->out[0];
-    const uint64_t h = y->dim[2], row = h * sizeof(double);
+    const ExecTensor *x = &call->in[0], *y = &call->out[0];
     g_assert(y->dim[1] == x->dim[1] + 1);
-    for (uint64_t b = 0; b < y->dim[0]; b++) {
-        double *to = y->data + b * y->dim[1] * h;
-        memcpy(to, token->data, row);
-        memcpy(to + h, x->data + b * x->dim[1] * h, x->dim[1] * row);
-    }
+    copy_rows(&call->in[1], 0, y, 0, 1);
+    copy_rows(x, 0, y, 1, x->dim[1]);
 }
 
 /* dx[b,S,h] of append_token from dy[b,T,h]: all rows but the first. */
 void kernel_drop_token(const KernelCall *call)
 {
-    const ExecTensor *dy = &call->in[0], *dx = &call->out[0];
-    const uint64_t h = dy->dim[2];
-    g_assert(dy->dim[1] == dx->dim[1] + 1);
-    for (uint64_t b = 0; b < dy->dim[0]; b++)
-        memcpy(dx->data + b * dx->dim[1] * h, dy->data + (b * dy->dim[1] + 1) * h,
-               dx->dim[1] * h * sizeof(double));
+    g_assert(call->in[0].dim[1] == call->out[0].dim[1] + 1);
+    copy_rows(&call->in[0], 1, &call->out[0], 0, call->out[0].dim[1]);
 }
 
 /* dtoken[h] of append_token: the first rows of dy[b,T,h], summed over b. */
@@ -38,23 +43,7 @@ void kernel_sum_token(const KernelCall *call)
 }
 
 /* y[b,h] = x[b,0,h]. */
-void kernel_take_token(const KernelCall *call)
-{
-    g_assert(call->in[0].rank == 3);
-    const ExecTensor *x = &call->in[0];
-    const uint64_t h = x->dim[2];
-    for (uint64_t b = 0; b < x->dim[0]; b++)
-        memcpy(call->out[0].data + b * h, x->data + b * x->dim[1] * h,
-               h * sizeof(double));
-}
+KERNEL(take_token, copy_rows(&call->in[0], 0, &call->out[0], 0, 1))
 
 /* dx[b,T,h] of take_token from dy[b,h]: zero but for the first row. */
-void kernel_pad_token(const KernelCall *call)
-{
-    g_assert(call->out[0].rank == 3);
-    const ExecTensor *dx = &call->out[0];
-    const uint64_t h = dx->dim[2];
-    for (uint64_t b = 0; b < dx->dim[0]; b++)
-        memcpy(dx->data + b * dx->dim[1] * h, call->in[0].data + b * h,
-               h * sizeof(double));
-}
+KERNEL(pad_token, copy_rows(&call->in[0], 0, &call->out[0], 0, 1))

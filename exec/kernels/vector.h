@@ -1,6 +1,7 @@
-/* Sums over rows of numbers that kernels share (private to exec/kernels). */
+/* Loops over rows of numbers that kernels share (private to exec/kernels). */
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 static inline double dot(const double *a, const double *b, uint64_t n)
@@ -15,4 +16,16 @@ static inline void add_scaled(double *to, double factor, const double *from, uin
 {
     for (uint64_t i = 0; i < n; i++)
         to[i] += factor * from[i];
+}
+
+/* p = exp(x) / sum of exp(x); both may be the same row. */
+static inline void softmax(const double *x, double *p, uint64_t n)
+{
+    double top = -INFINITY, sum = 0;
+    for (uint64_t i = 0; i < n; i++)
+        top = fmax(top, x[i]);
+    for (uint64_t i = 0; i < n; i++)
+        sum += p[i] = exp(x[i] - top);
+    for (uint64_t i = 0; i < n; i++)
+        p[i] /= sum;
 }
