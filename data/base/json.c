@@ -131,6 +131,18 @@ bool json_file_has(const char *file, const char *key)
     return has;
 }
 
+char *json_shown(const json_t *value)
+{
+    enum { SHOWN = 60, DIGITS = 6 };
+    char *dump =
+        value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    g_autofree char *start = g_strdup_printf("%.*s", SHOWN, dump ? dump : "nothing");
+    g_autofree char *valid = g_utf8_make_valid(start, -1);
+    char *text = g_strconcat(valid, dump && strlen(dump) > SHOWN ? "..." : "", NULL);
+    free(dump);
+    return text;
+}
+
 /* --- texts of large values --- */
 
 static void append_scalar(GString *text, const json_t *value)

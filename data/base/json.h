@@ -24,6 +24,9 @@ struct json_t *json_numbers(const double *number, uint32_t n);
 /* A member that is a text; without it "". Borrowed from the object. */
 const char *json_word(const struct json_t *object, const char *key);
 
+/* The value for a message: its first 60 bytes, "nothing" of NULL. Caller frees with g_free. */
+char *json_shown(const struct json_t *value);
+
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 

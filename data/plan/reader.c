@@ -2,6 +2,7 @@
 #include "data/plan/reader.h"
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/text.h"
 #include "data/base/units.h"
 
@@ -20,13 +21,8 @@ bool reader_fail(const Reader *r, const char *key, size_t i, const char *format,
 bool reader_expected(const Reader *r, const char *key, size_t i, const char *what,
                      const json_t *value)
 {
-    enum { SHOWN = 60, DIGITS = 6 };
-    char *dump =
-        value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS)) : NULL;
-    reader_fail(r, key, i, "expected %s, got %.*s%s", what, SHOWN,
-                dump ? dump : "nothing", dump && strlen(dump) > SHOWN ? "..." : "");
-    free(dump);
-    return false;
+    g_autofree char *shown = json_shown(value);
+    return reader_fail(r, key, i, "expected %s, got %s", what, shown);
 }
 
 /* --- scalars --- */

@@ -34,16 +34,11 @@ typedef struct {
 
 static bool expected(const Reader *r, const char *what, const json_t *value)
 {
-    enum { SHOWN = 60 };
-    char *dump = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
     g_autofree char *item =
         r->at == WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", r->at);
-    g_autofree char *shown = g_strdup_printf("%.*s", SHOWN, dump ? dump : "nothing");
-    g_autofree char *valid = g_utf8_make_valid(shown, -1);
-    refuse(r->error, "%s: %s%s: expected %s, got %s%s", r->file, r->key, item, what,
-           valid, dump && strlen(dump) > SHOWN ? "..." : "");
-    free(dump);
-    return false;
+    g_autofree char *shown = json_shown(value);
+    return refuse(r->error, "%s: %s%s: expected %s, got %s", r->file, r->key, item, what,
+                  shown);
 }
 
 static bool whole(const Reader *r, const json_t *value, uint64_t most, const char *what,

@@ -2,6 +2,7 @@
 #include "data/formats/huggingface/family.h"
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/text.h"
 
@@ -186,7 +187,7 @@ static bool find_fact(void *data, const char *name, Value *value, const char **k
 /* "4096", "\"wide\"": what a key or an expression has. Caller frees. */
 static char *shown(const Reader *r, const Value *value)
 {
-    enum { SHOWN = 60, DIGITS = 6 };
+    enum { SHOWN = 60 };
     const json_t *json =
         r->scope.key ? json_object_get(r->config->root, r->scope.key) : NULL;
     const bool plain = json && !json_is_array(json) && !json_is_object(json);
@@ -197,11 +198,7 @@ static char *shown(const Reader *r, const Value *value)
                : value->kind == VALUE_JSON ? g_strdup("a list or an object")
                : value->kind == VALUE_NONE ? g_strdup("nothing")
                                            : g_strdup_printf("%.10g", value->number);
-    char *dump = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(DIGITS));
-    char *text = g_strdup_printf("%.*s%s", SHOWN, dump ? dump : "?",
-                                 dump && strlen(dump) > SHOWN ? "..." : "");
-    free(dump);
-    return text;
+    return json_shown(json);
 }
 
 static bool unfit(Reader *r, const FactRow *row, const Value *value, const char *expected)

@@ -18,7 +18,8 @@ FREE_DEFINE(machine_file_free, MachineFile, machine,
                       machine->gpu_nic),
             g_ptr_array_unref(machine->warning));
 
-MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
+MachineGpu *machine_file_add_gpu(MachineFile *machine, const char *product,
+                                 GError **error)
 {
     if (machine->n_gpus == MACHINE_MAX_GPUS) {
         refuse(error, "%s: expected at most %d GPUs in a machine", machine->file,
@@ -33,7 +34,7 @@ MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error)
     *gpu = (MachineGpu){.bus = g_strdup(""),
                         .pci = g_strdup(""),
                         .gcn = g_strdup(""),
-                        .product = g_strdup("")};
+                        .product = g_strdup(product ? product : "")};
     return gpu;
 }
 

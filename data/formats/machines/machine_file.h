@@ -94,7 +94,8 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
 enum { MACHINE_MAX_GPUS = 1024, MACHINE_MAX_NICS = 4096, MACHINE_FILE_BYTES = 8 << 20 };
 
 /* Appends a GPU. KILTER_ERROR_INPUT if there are too many. */
-MachineGpu *machine_file_add_gpu(MachineFile *machine, GError **error);
+MachineGpu *machine_file_add_gpu(MachineFile *machine, const char *product,
+                                 GError **error);
 /* Puts two GPUs and those of their groups in one group. */
 void machine_file_join(MachineFile *machine, uint32_t a, uint32_t b);
 /* Adds direct links that a GPU lists to another one, which may list them as well, and joins the

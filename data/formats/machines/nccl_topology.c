@@ -108,7 +108,7 @@ static double pcie_bandwidth(Reader *reader, const char **attributes)
 static MachineGpu *add_gpu(Reader *reader)
 {
     const gboolean no = FALSE;
-    MachineGpu *gpu = machine_file_add_gpu(reader->machine, NULL);
+    MachineGpu *gpu = machine_file_add_gpu(reader->machine, NULL, NULL);
     if (!gpu)
         fail(reader, "expected at most %d GPUs in a machine", MACHINE_MAX_GPUS);
     else

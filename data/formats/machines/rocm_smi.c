@@ -121,14 +121,10 @@ static bool add_gpus(Rocm *rocm, GError **error)
     MachineFile *machine = rocm->machine;
     uint32_t xgmi = 0, pcie = 0;
     for (uint32_t a = 0; a < rocm->n_gpus; a++) {
-        MachineGpu *gpu = machine_file_add_gpu(machine, error);
+        MachineGpu *gpu = machine_file_add_gpu(machine, rocm->product[a], error);
         if (!gpu)
             return false;
         gpu->group = a;
-        if (rocm->product[a]) {
-            g_free(gpu->product);
-            gpu->product = g_strdup(rocm->product[a]);
-        }
     }
     for (uint32_t a = 0; a < rocm->n_gpus; a++)
         for (uint32_t b = 0; b < rocm->n_gpus; b++) {

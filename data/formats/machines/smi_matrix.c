@@ -226,15 +226,12 @@ static bool add_gpus(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;
     for (uint32_t a = 0; a < matrix->n_gpus; a++) {
-        MachineGpu *gpu = machine_file_add_gpu(machine, error);
+        const guint64 number = g_ascii_strtoull(matrix->name[a] + 3, NULL, 10);
+        MachineGpu *gpu = machine_file_add_gpu(
+            machine, number < MAX_COLUMNS ? matrix->product[number] : NULL, error);
         if (!gpu)
             return false;
         gpu->group = a;
-        const guint64 number = g_ascii_strtoull(matrix->name[a] + 3, NULL, 10);
-        if (number < MAX_COLUMNS && matrix->product[number]) {
-            g_free(gpu->product);
-            gpu->product = g_strdup(matrix->product[number]);
-        }
     }
     for (uint32_t a = 0; a < matrix->n_gpus; a++) {
         uint32_t sum = 0, most = 0;
@@ -305,11 +302,8 @@ static bool add_listed(const Matrix *matrix, GError **error)
         if (i > machine->n_gpus)
             return refuse(error, "%s: expected GPU %u in the list, which has GPU %u",
                           machine->file, machine->n_gpus, i);
-        MachineGpu *gpu = machine_file_add_gpu(machine, error);
-        if (!gpu)
+        if (!machine_file_add_gpu(machine, matrix->product[i], error))
             return false;
-        g_free(gpu->product);
-        gpu->product = g_strdup(matrix->product[i]);
     }
     machine->listed = true;
     return machine->n_gpus > 0 ||

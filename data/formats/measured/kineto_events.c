@@ -27,30 +27,25 @@ static bool is_matmul(const char *name)
 static void add_matmul(Reader *reader, const Event *event)
 {
     const uint32_t first = strcmp(event->name, "aten::addmm") == 0;
-    const double *a = event->dim[first], *b = event->dim[first + 1];
+    const ProfileOperands *of = &event->operands;
     const bool plain = first || strcmp(event->name, "aten::mm") == 0;
-    if (!plain || event->n_operands < first + 2 || event->n_dims[first] != 2 ||
-        event->n_dims[first + 1] != 2 || event->id < 0)
+    if (!plain || of->n < first + 2 || of->n_dims[first] != 2 ||
+        of->n_dims[first + 1] != 2 || event->id < 0)
         return;
-    ProfileBin *bin = profile_product(reader->profile, a, b, event->type);
+    ProfileBin *bin =
+        profile_product(reader->profile, of->dim[first], of->dim[first + 1], event->type);
     if (!bin)
         return;
     g_hash_table_insert(reader->op, g_memdup2(&event->id, sizeof event->id), bin);
     reader->kept++;
 }
 
-/* Adds an op on each element of its first operand; a sum of unequal operands is none. */
+/* Adds an op on each element of its first operand. */
 static void add_elementwise(Reader *reader, const Event *event)
 {
-    const bool unequal =
-        strcmp(event->name, "aten::add") == 0 &&
-        (event->n_operands < 2 || event->n_dims[0] != event->n_dims[1] ||
-         memcmp(event->dim[0], event->dim[1], sizeof event->dim[0]) != 0);
-    ProfileBin *bin =
-        event->id < 0 || event->n_operands == 0 || unequal
-            ? NULL
-            : profile_elementwise(reader->profile, event->name, event->dim[0],
-                                  event->n_dims[0], event->type);
+    ProfileBin *bin = event->id < 0 ? NULL
+                                    : profile_elementwise(reader->profile, event->name,
+                                                          &event->operands, event->type);
     if (!bin)
         return;
     reader->n_shaped++;
@@ -157,8 +152,8 @@ static bool begin(void *data, bool array)
         reader->facts->devices_listed++;
     if (reader->depth >= 5 && in_event(reader) && has_key(reader, 4, "Input Dims")) {
         reader->event.has_dims = true;
-        if (reader->depth == 6 && reader->event.n_operands < MAX_OPERANDS)
-            reader->event.n_operands++;
+        if (reader->depth == 6 && reader->event.operands.n < PROFILE_OPERANDS)
+            reader->event.operands.n++;
     }
     return reader->kept < MAX_ROWS || stop(reader, "expected fewer kernels");
 }
@@ -254,10 +249,10 @@ static void event_number(Reader *reader, double value)
     if (reader->depth == 3 && strcmp(key, "dur") == 0)
         event->us = isfinite(value) && value > 0 && value < 1e12 ? value : 0;
     else if (reader->depth == 6 && has_key(reader, 4, "Input Dims")) {
-        const uint32_t operand = event->n_operands - 1;
-        if (event->n_operands > 0 && event->n_dims[operand]++ < PROFILE_MAX_DIMS)
-            event->dim[operand][event->n_dims[operand] - 1] =
-                whole > 0 && whole < 1e9 ? whole : 0;
+        ProfileOperands *of = &event->operands;
+        const uint32_t last = of->n - 1;
+        if (of->n > 0 && of->n_dims[last]++ < PROFILE_MAX_DIMS)
+            of->dim[last][of->n_dims[last] - 1] = whole > 0 && whole < 1e9 ? whole : 0;
     } else if (reader->depth != 4)
         return;
     else if (has_key(reader, 4, "External id"))

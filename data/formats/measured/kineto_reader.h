@@ -7,12 +7,7 @@
 #include "data/formats/measured/kineto.h"
 #include "data/formats/measured/profile.h"
 
-enum {
-    MAX_DEPTH = JSON_MAX_DEPTH + 2,
-    MAX_OPERANDS = 4,
-    NAME_BYTES = 128,
-    MAX_ROWS = 5000000
-};
+enum { MAX_DEPTH = JSON_MAX_DEPTH + 2, NAME_BYTES = 128, MAX_ROWS = 5000000 };
 
 /* The relevant members of the event being read. */
 typedef struct {
@@ -21,8 +16,8 @@ typedef struct {
     char type[NAME_BYTES]; /* type of the first operand */
     double us, in, out, group;
     int64_t id, stream;
-    double dim[MAX_OPERANDS][PROFILE_MAX_DIMS]; /* further dims are counted only */
-    uint32_t n_dims[MAX_OPERANDS], n_operands, n_types;
+    ProfileOperands operands;
+    uint32_t n_types;
     bool has_dims;
 } Event;
 

@@ -10,15 +10,9 @@
 #include "data/base/units.h"
 #include "data/formats/measured/profile.h"
 
-enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096, MAX_OPERANDS = 4 };
+enum { MAX_EVENTS = 5000000, MAX_OPEN = 4096 };
 
 /* --- ranges --- */
-
-/* Sizes of an op's operands; dims beyond PROFILE_MAX_DIMS are counted only. */
-typedef struct {
-    double dim[MAX_OPERANDS][PROFILE_MAX_DIMS];
-    uint32_t n_dims[MAX_OPERANDS], n;
-} Sizes;
 
 /* An NVTX range that is open. */
 typedef struct {
@@ -43,16 +37,16 @@ typedef struct {
 static CLEAR_DEFINE(clear_range, Range, range, free_each(range->text, range->kernel));
 
 /* "sizes = [[2, 3], [], [3, 5]]"; false if there are none. */
-static bool read_sizes(const char *text, Sizes *sizes)
+static bool read_sizes(const char *text, ProfileOperands *sizes)
 {
     static const char KEY[] = "sizes = [";
     const char *at = strstr(text, KEY);
-    *sizes = (Sizes){.n = 0};
+    *sizes = (ProfileOperands){.n = 0};
     if (!at)
         return false;
     uint32_t depth = 1;
     for (at += sizeof KEY - 1; *at && depth > 0;) {
-        if (*at == '[' && ++depth == 2 && sizes->n < MAX_OPERANDS)
+        if (*at == '[' && ++depth == 2 && sizes->n < PROFILE_OPERANDS)
             sizes->n++;
         if (*at == ']')
             depth--;
@@ -93,7 +87,7 @@ static bool begins(const Range *range, const char *name)
 }
 
 /* aten::mm [m, k] [k, n], or aten::addmm, whose first operand is the bias. */
-static void add_product(Report *report, const Range *range, const Sizes *sizes)
+static void add_product(Report *report, const Range *range, const ProfileOperands *sizes)
 {
     const uint32_t first = begins(range, "aten::addmm,");
     const char *format = format_of(range->kernel);
@@ -107,25 +101,20 @@ static void add_product(Report *report, const Range *range, const Sizes *sizes)
         profile_add(bin, range->seconds);
 }
 
-/* An op on each element of its first operand; a sum of unequal operands is none. */
-static void add_elementwise(Report *report, const Range *range, const Sizes *sizes)
+/* An op on each element of its first operand. */
+static void add_elementwise(Report *report, const Range *range,
+                            const ProfileOperands *sizes)
 {
     const char *format = format_of(range->kernel);
-    const bool unequal =
-        begins(range, "aten::add,") &&
-        (sizes->n < 2 || sizes->n_dims[0] != sizes->n_dims[1] ||
-         memcmp(sizes->dim[0], sizes->dim[1], sizeof sizes->dim[0]) != 0);
     ProfileBin *bin =
-        sizes->n == 0 || unequal
-            ? NULL
-            : profile_elementwise(report->profile, range->text, sizes->dim[0],
-                                  sizes->n_dims[0], format ? format : "f32");
+        profile_elementwise(report->profile, range->text, sizes, format ? format : "f32");
     if (bin)
         profile_add(bin, range->seconds);
 }
 
 /* One process may run the kernels of several GPUs, which end together: the longest counts. */
-static void add_collective(Report *report, const Range *range, const Sizes *sizes)
+static void add_collective(Report *report, const Range *range,
+                           const ProfileOperands *sizes)
 {
     const char *format = format_of(range->kernel);
     double numbers = sizes->n > 0 && sizes->n_dims[0] <= PROFILE_MAX_DIMS ? 1 : 0;
@@ -144,7 +133,7 @@ static void add_collective(Report *report, const Range *range, const Sizes *size
 static void close_last(Report *report)
 {
     const Range *range = &g_array_index(report->open, Range, report->open->len - 1);
-    Sizes sizes;
+    ProfileOperands sizes;
     if (range->seconds > 0 && read_sizes(range->text, &sizes)) {
         if (begins(range, "aten::mm,") || begins(range, "aten::addmm,"))
             add_product(report, range, &sizes);

@@ -103,14 +103,20 @@ static bool is_named(const char *text, const char *name)
     return strncmp(text, name, n) == 0 && (text[n] == '\0' || text[n] == ',');
 }
 
-ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
-                                uint32_t n, const char *type)
+ProfileBin *profile_elementwise(Profile *profile, const char *name,
+                                const ProfileOperands *operands, const char *type)
 {
+    const double *dim = operands->dim[0];
+    const uint32_t n = operands->n > 0 ? operands->n_dims[0] : 0;
     uint32_t row = 0;
     double elements = n > 0 && n <= PROFILE_MAX_DIMS ? 1 : 0;
     while (row < G_N_ELEMENTS(ELEMENTWISE) && !is_named(name, ELEMENTWISE[row].name))
         row++;
     if (row == G_N_ELEMENTS(ELEMENTWISE))
+        return NULL;
+    if (ELEMENTWISE[row].op == OP_ADD &&
+        (operands->n < 2 || operands->n_dims[1] != n ||
+         memcmp(dim, operands->dim[1], sizeof operands->dim[1]) != 0))
         return NULL;
     g_autoptr(GString) key = g_string_new(op_kind_name(ELEMENTWISE[row].op));
     for (uint32_t i = 0; elements > 0 && i < n; i++) {

@@ -21,13 +21,20 @@ void profile_free(Profile *profile);
 ProfileBin *profile_product(Profile *profile, const double *a, const double *b,
                             const char *type);
 
-enum { PROFILE_MAX_DIMS = 4 };
+enum { PROFILE_MAX_DIMS = 4, PROFILE_OPERANDS = 4 };
 
-/* The bin of an op of the profiler on each element of an operand with n <= PROFILE_MAX_DIMS dims:
- * norms, activations, sums, dropout and their gradients. NULL if it is none of these. The op's name
- * may be followed by a comma. */
-ProfileBin *profile_elementwise(Profile *profile, const char *name, const double *dim,
-                                uint32_t n, const char *type);
+/* Sizes of an op's first operands; dims beyond PROFILE_MAX_DIMS are counted only. */
+typedef struct {
+    uint32_t n;
+    uint32_t n_dims[PROFILE_OPERANDS];
+    double dim[PROFILE_OPERANDS][PROFILE_MAX_DIMS];
+} ProfileOperands;
+
+/* The bin of an op of the profiler on each element of its first operand: norms, activations, sums
+ * of equal operands, dropout and their gradients. NULL if it is none of these. The op's name may be
+ * followed by a comma. */
+ProfileBin *profile_elementwise(Profile *profile, const char *name,
+                                const ProfileOperands *operands, const char *type);
 
 /* The bin of a collective by its profiler's name, with the numbers that a rank has before and after
  * it, among `ranks`; NULL if it is none that Kilter prices, or has no size. */
