@@ -80,14 +80,8 @@ KilterStatus kilter_clusters(char **json)
 
 KilterStatus kilter_planners(char **json)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < planner_count(); i++) {
-        g_auto(GStrv) about = planner_about(planner_at(i));
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s}", "name", planner_at(i)->name,
-                                        "description", about[0], "source", about[1]));
-    }
-    return finish("kilter_planners", json_pack("{s:o}", "planners", list), NULL, json);
+    return finish("kilter_planners", json_pack("{s:o}", "planners", planners_json()),
+                  NULL, json);
 }
 
 /* --- work --- */

@@ -112,6 +112,8 @@ void planner_say_size(const Planner *of, const Graph *graph, const ClusterView *
 
 uint32_t planner_count(void);
 const Planner *planner_at(uint32_t index);
+/* [{name, description, source}] of all. */
+struct json_t *planners_json(void);
 /* The planners that make plans themselves, in contrast to those that choose among the plans of
  * others. */
 const Planner *planner_makers(uint32_t *n);

@@ -12,10 +12,7 @@ static SfbCosts *costs_of(const TagSpace *space, const TagWork *work, SimQuick *
                           uint16_t whole)
 {
     const Graph *graph = work->graph;
-    SfbCosts *costs = g_new0(SfbCosts, 1);
-    costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
-    costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
-    costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
+    SfbCosts *costs = synth_sfb_costs_new(graph);
     ops_each (op, id, graph) {
         costs->compute_s[id] = INFINITY;
         if (placement->group[id] != replicas || work->batch->loop[id] < 0)

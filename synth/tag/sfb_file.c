@@ -24,14 +24,9 @@ typedef struct {
 static bool expected(const Reader *r, const char *key, const char *what,
                      const json_t *value)
 {
-    enum { SHOWN = 60 };
-    char *dump = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
-    g_autofree char *shown = g_strdup_printf("%.*s", SHOWN, dump ? dump : "nothing");
-    g_autofree char *valid = g_utf8_make_valid(shown, -1);
-    refuse(r->error, "%s: case [%zu]: %s: expected %s, got %s%s", r->file, r->number, key,
-           what, valid, dump && strlen(dump) > SHOWN ? "..." : "");
-    free(dump);
-    return false;
+    g_autofree char *shown = json_shown(value);
+    return refuse(r->error, "%s: case [%zu]: %s: expected %s, got %s", r->file, r->number,
+                  key, what, shown);
 }
 
 static bool in_range(const json_t *value, double most, double *number)

@@ -67,19 +67,25 @@ static double broadcast_s(const ClusterView *view, SfbPrices prices, double byte
     return (prices == SFB_PAPER ? n - 1 : (n - 1) / n) * bytes / tau;
 }
 
+SfbCosts *synth_sfb_costs_new(const Graph *graph)
+{
+    SfbCosts *costs = g_new0(SfbCosts, 1);
+    costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
+    costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
+    return costs;
+}
+
 SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
                           const ClusterView *view, const double *share, SfbPrices prices)
 {
-    SfbCosts *costs = g_new0(SfbCosts, 1);
+    SfbCosts *costs = synth_sfb_costs_new(graph);
     double most = 0, n = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         most = fmax(most, share[j]);
         n += share[j] > 0;
     }
     costs->each_reader = prices != SFB_KILTER;
-    costs->compute_s = g_new0(double, graph_n_ops(graph) + 1);
-    costs->saved_s = g_new0(double, graph_n_ops(graph) + 1);
-    costs->broadcast_s = g_new0(double, graph_n_tensors(graph) + 1);
     ops_each (op, id, graph) {
         double whole_s = INFINITY, shared_s = 0;
         if (is_cut(batch, id))

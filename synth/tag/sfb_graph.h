@@ -27,6 +27,9 @@ typedef struct {
     bool one_by_one;
 } SfbCosts;
 
+/* All 0. */
+SfbCosts *synth_sfb_costs_new(const Graph *graph);
+
 /* The costs for data parallelism over the devices whose share is not 0; Kilter's prices are those
  * of all devices. share: [device], sums to 1; `batch`: the graph's batch forms. */
 SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,

@@ -11,22 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The least time at the end; with `least` including the programs that labels stand for. */
-static double rationed_best(const Search *s, bool least)
-{
-    const GArray *last = s->table[s->states->n_ops].labels;
-    double best = INFINITY;
-    for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
-        const Label *label = &g_array_index(last, Label, i);
-        double total = least ? search_least_total(s, label) - label->drift_s
-                             : label_total(&s->pricer, label);
-        if (label->charge_s - (least ? label->drift_charge_s : 0) <=
-            s->free_s * SEARCH_ROUNDING)
-            best = fmin(best, total - label->charge_s);
-    }
-    return best;
-}
-
 /* Sets proved_s, at most to upper_s; as everywhere it contains the charge for all memory. Also ends
  * if a wider limit would leave too many labels. */
 static void walk_rationed(Search *s, uint32_t beam)
@@ -40,10 +24,11 @@ static void walk_rationed(Search *s, uint32_t beam)
     for (double width = first; !done; width *= factor) {
         s->limit_s = fmin(relaxed_s * (1 + width), s->upper_s);
         search_walk(s, beam);
-        double least_s = rationed_best(s, true) + s->free_s;
+        double least_s = search_best(s, true, true) + s->free_s;
         if (!s->states->late)
             s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least_s));
-        double found_s = s->bound_only ? least_s : rationed_best(s, false) + s->free_s;
+        double found_s =
+            s->bound_only ? least_s : search_best(s, false, true) + s->free_s;
         done = !s->complete || found_s <= s->limit_s || s->limit_s >= s->upper_s ||
                (s->effort && s->expansions >= s->effort);
     }

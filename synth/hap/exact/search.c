@@ -158,16 +158,19 @@ double search_least_total(const Search *s, const Label *label)
     return label->final ? total : total - times_max(&s->pricer, &label->update);
 }
 
-/* The least total of a label at the end; with `least` also of the labels it stands for, and without
- * updates that may be free. */
-static double best_of(const Search *s, bool least)
+double search_best(const Search *s, bool least, bool rationed)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
     double best = INFINITY;
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        best = fmin(best, least ? search_least_total(s, label) - label->drift_s
-                                : label_total(&s->pricer, label));
+        const double total = least ? search_least_total(s, label) - label->drift_s
+                                   : label_total(&s->pricer, label);
+        if (!rationed)
+            best = fmin(best, total);
+        else if (label->charge_s - (least ? label->drift_charge_s : 0) <=
+                 s->free_s * SEARCH_ROUNDING)
+            best = fmin(best, total - label->charge_s);
     }
     return best;
 }
@@ -189,7 +192,7 @@ void search_walk_widening(Search *s, uint32_t beam)
         s->limit_s = fmin(search_relaxed_bound(s) * (1 + width), s->upper_s);
         width = width == first ? second : factor * width;
         search_walk(s, beam);
-        double best = best_of(s, false), least = best_of(s, true);
+        double best = search_best(s, false, false), least = search_best(s, true, false);
         s->upper_s = fmin(s->upper_s, best);
         if (!s->states->late)
             s->proved_s = fmax(s->proved_s, fmin(fmin(s->limit_s, s->lost_s), least));
@@ -225,7 +228,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
                       SynthResult *result, GError **error)
 {
     const GArray *last = s->table[s->states->n_ops].labels;
-    double best = best_of(s, false);
+    double best = search_best(s, false, false);
     bool charged = options->memory_s || options->shares, taken = false;
     for (uint32_t i = 0; !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
