@@ -28,17 +28,15 @@ static gint by_time(gconstpointer a, gconstpointer b)
                                              : by_bound(a, b);
 }
 
-/* Says how long the tries may take, and with how much memory, by the most that an op took in each
- * try: 20 questions of 170 to 25,000 ops took 6 to 46 us where all choices are wanted, .3 to 6
- * where bounds leave most of them out, and up to 29 where whole programs do not fit; .3 where the
- * first answer of a long program is wanted. */
+/* Says how long the tries may take, and with how much memory: 22 questions of 400 to 5,600 ops took
+ * .4 to 1.4 us times the square of their ops, within 3 with the planner's time by GPUs; a first
+ * answer for a long program .5 us an op and try. */
 static void portfolio_say(const PortfolioRun *run)
 {
-    const double all_s = 40e-6, some_s = 6e-6, crowded_s = 30e-6, hasty_s = 0.5e-6;
+    const double op_s = 1e-6, hasty_s = 0.5e-6;
     const double all_bytes = 600e3, some_bytes = 250e3; /* for each op */
     const GPtrArray *choices = run->portfolio->choices;
     const PortfolioChoice *whole = g_ptr_array_index(choices, 0);
-    g_autoptr(ClusterView) view = cluster_view(whole->cluster, GRANULARITY_MACHINE);
     const uint32_t ops = graph_n_ops(run->graph);
     uint32_t n_tries = 0;
     double by_size_s = 0, by_size_bytes = 0; /* of the planner that takes most */
@@ -53,14 +51,11 @@ static void portfolio_say(const PortfolioRun *run)
         by_size_s = fmax(by_size_s, s);
         by_size_bytes = fmax(by_size_bytes, bytes);
     }
-    const double each_s = !run->how->some                            ? all_s
-                          : try_is_hasty(run)                        ? hasty_s
-                          : sim_memory_floor_fits(&run->floor, view) ? some_s
-                                                                     : crowded_s;
     g_autofree char *what = g_strdup_printf("%u tries of planners on %u ops and %u GPUs",
                                             n_tries, ops, whole->gpus);
-    planner_say(what, fmax(each_s * n_tries * ops, by_size_s),
-                fmax((run->how->some ? some_bytes : all_bytes) * ops, by_size_bytes));
+    planner_say(
+        what, try_is_hasty(run) ? hasty_s * n_tries * ops : op_s * ops * ops + by_size_s,
+        fmax((run->how->some ? some_bytes : all_bytes) * ops, by_size_bytes));
 }
 
 /* Says so where a large model is trained in float32, as it is by default: 16 bits are usual. */

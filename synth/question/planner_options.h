@@ -35,7 +35,7 @@ OPTION_WORDS(SEARCH_WORDS)
 #define TARGET_WORDS(X)                                                                    \
     X(TARGET_ANY, "any") X(TARGET_MEGATRON, "megatron") X(TARGET_FLAGSCALE, "flagscale")   \
     X(TARGET_TORCHTITAN, "torchtitan") X(TARGET_DEEPSPEED, "deepspeed")                    \
-    X(TARGET_FSDP, "fsdp") X(TARGET_DDP, "ddp")
+    X(TARGET_FSDP, "fsdp") X(TARGET_DDP, "ddp") X(TARGET_PYTORCH, "pytorch")
 OPTION_WORDS(TARGET_WORDS)
 #define TARGET_OPTION_TABLE(X)                    \
     X(CHOICE(TARGET_WORDS), target, "for", "any")

@@ -182,7 +182,8 @@ static const char *runtime_by_kind(const Planner *method, const PlannerOptions *
     static const char *const OF_TARGET[] = {
         [TARGET_MEGATRON] = "megatron", [TARGET_FLAGSCALE] = "flagscale",
         [TARGET_TORCHTITAN] = "fsdp",   [TARGET_DEEPSPEED] = "deepspeed-2",
-        [TARGET_FSDP] = "fsdp",         [TARGET_DDP] = "ddp"};
+        [TARGET_FSDP] = "fsdp",         [TARGET_DDP] = "ddp",
+        [TARGET_PYTORCH] = "pytorch"};
     const uint32_t zero = options->strategy.zero;
     if (options->target != TARGET_ANY)
         return OF_TARGET[options->target];

@@ -136,8 +136,8 @@ static const Values VALUES[] = {
     {"scale", "network=2|*.rate=0.5|v100.memory=0.1|inner=1e-9|network=1e9|x=1|"
               "network=0|latency=3"},
     {"slowdown", "0=2|1=1e9|x=2|0=0|7=1.5|99=2|0=1e-30"},
-    {"for", "any|megatron|flagscale|torchtitan|deepspeed|fsdp|ddp|x"},
-    {"to", "megatron|flagscale|torchtitan|deepspeed|fsdp|ddp|x"},
+    {"for", "any|megatron|flagscale|torchtitan|deepspeed|fsdp|ddp|pytorch|x"},
+    {"to", "megatron|flagscale|torchtitan|deepspeed|fsdp|ddp|pytorch|x"},
     {"like", "@launch|@plan"},
     {"strategy", "@strategy"},
     {"pins", "@pins"},

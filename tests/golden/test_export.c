@@ -1,5 +1,6 @@
 /* Plans for frameworks: layouts add up, schedules are the simulated ones, and unsupported features
  * are refused by name. */
+#include <glib/gstdio.h>
 #include <jansson.h>
 
 #include "data/data.h"
@@ -436,6 +437,63 @@ static void test_ddp_has_all_samples(void **state)
     json_decref(list);
 }
 
+/* PyTorch's pipelines: each replica's part of a microbatch, the layers of the stages, and the steps
+ * of the program; the script is Python. */
+static void test_pytorch_has_stages(void **state)
+{
+    (void)state;
+    g_auto(Made) made =
+        made_plan("manual", GPT("6", "global_batch=16"), "star:hosts=8,bandwidth=10Gb/s",
+                  "pp=4 dp=2 microbatches=4 shares=1,3 schedule=zb-h1 "
+                  "zero=1 layers=2,2,2,2");
+    g_autoptr(GArray) files = export(&made, "pytorch");
+    const char *text = file_text(files, 0);
+    static const struct {
+        const char *name, *list;
+    } HAS[] = {{"BATCH", "[1,3]"}, {"FIRST", "[0,2,4,6,8]"}, {"AGAIN", "[]"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(HAS); i++) {
+        json_t *list = list_in(text, HAS[i].name);
+        char *got = json_dumps(list, JSON_COMPACT);
+        assert_string_equal(got, HAS[i].list);
+        free(got);
+        json_decref(list);
+    }
+    assert_non_null(strstr(text, "PIPELINE = 4\nMICROBATCHES = 4\nZERO = True\n"));
+    assert_non_null(strstr(file_text(files, 1), "\n3F0,3"));
+    assert_non_null(strstr(file_text(files, 1), "W3\n"));
+    g_auto(Made) again =
+        made_plan("manual", GPT("6", "global_batch=16"), "star:hosts=4,bandwidth=10Gb/s",
+                  "pp=4 microbatches=4 recompute=full");
+    g_autoptr(GArray) full = export(&again, "pytorch");
+    assert_non_null(strstr(file_text(full, 0), "AGAIN = [1, 2, 3, 4, 5, 6]"));
+    static const struct {
+        const char *model, *set, *why;
+    } NOT[] = {
+        {GPT("6", "global_batch=16"), "pp=4 microbatches=4 recompute=full schedule=zb-h1",
+         "recomputation where gradients of weights are computed apart"},
+        {GPT("6", "global_batch=16"), "pp=2 tp=2 microbatches=4", "tensor parallelism"},
+        {"llama-3.2-1b:seq=16,global_batch=16,precision=single", "pp=4 microbatches=4",
+         "parameters that stages share"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NOT); i++) {
+        g_auto(Made) other = made_plan("manual", NOT[i].model,
+                                       "star:hosts=4,bandwidth=10Gb/s", NOT[i].set);
+        refuses(&other, "pytorch", NOT[i].why);
+    }
+    if (!g_find_program_in_path("python3"))
+        return;
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL),
+                    *file = g_build_filename(folder, "plan.py", NULL);
+    assert_true(g_file_set_contents(file, text, -1, NULL));
+    g_autofree char *line =
+        g_strdup_printf("python3 -c \"import ast; ast.parse(open('%s').read())\"", file);
+    int status = 1;
+    assert_true(g_spawn_command_line_sync(line, NULL, NULL, &status, NULL));
+    assert_int_equal(status, 0);
+    g_unlink(file);
+    g_rmdir(folder);
+}
+
 /* Different device types get separate meshes. */
 static void test_flagscale_has_meshes(void **state)
 {
@@ -516,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_trained_parts),
         cmocka_unit_test(test_ddp_has_all_samples),
+        cmocka_unit_test(test_pytorch_has_stages),
         cmocka_unit_test(test_flagscale_has_meshes),
         cmocka_unit_test(test_types_that_come_back),
         cmocka_unit_test(test_json_and_deepspeed),

@@ -2,8 +2,9 @@
  * plan for the target that costs least, against the plan for any. It is exportable where it takes at
  * most 5 % longer, by the planner's own fidelity or by flow, in which exchanges of gradients hide
  * behind the backward pass as they do in frameworks; elsewhere the answer says why the target does
- * not run the plan for any: schedules that compute gradients of weights apart, which torchtitan alone
- * runs, but neither in fp16 nor on images, and replicas or stages on unlike numbers of GPUs.
+ * not run the plan for any: replicas or stages on unlike numbers of GPUs. Schedules that compute
+ * gradients of weights apart run in torchtitan, but neither in fp16 nor on images, which PyTorch's own
+ * pipelines take.
  *
  *     KILTER_ALL=1    all 32 rows (the test exportable_long); else the quickest */
 #include <math.h>
@@ -29,12 +30,12 @@ static const Row ROW[] = {
     {LLAMA, "hap-8", {"megatron", "megatron"}},
     {GPT, "dgx-h100", {"megatron", "megatron"}},
     {GPT, "amp-homogeneous", {"megatron", "ddp"}},
-    {GPT, "amp-het-cluster", {"megatron", "megatron"}},
-    {GPT, "hap-8", {"megatron", "megatron"}},
+    {GPT, "amp-het-cluster", {"pytorch", "pytorch"}},
+    {GPT, "hap-8", {"pytorch", "pytorch"}},
     {VIT, "dgx-h100", {"megatron", "megatron"}},
     {VIT, "amp-homogeneous", {"megatron", "megatron"}},
-    {VIT, "amp-het-cluster", {"megatron", "megatron"}},
-    {VIT, "hap-8", {"megatron", "megatron"}},
+    {VIT, "amp-het-cluster", {"pytorch", "pytorch"}},
+    {VIT, "hap-8", {"pytorch", "pytorch"}},
     {BERT, "amp-homogeneous", {"torchtitan", "ddp"}},
     {BERT, "amp-het-cluster", {"torchtitan", "torchtitan"}},
     {BERT, "hap-8", {"torchtitan", "torchtitan"}},
@@ -87,8 +88,7 @@ static void test_within_five_percent(void **state)
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t k = 0; k < test_rounds(1, 2); k++)
             good += is_exportable(box, &ROW[i], k);
-    assert_true(good >=
-                test_rounds(2, 16)); /* 20 before joint recomputed by class for any */
+    assert_true(good >= test_rounds(2, 24)); /* 16 without PyTorch's pipelines */
 }
 
 /* Machines on which a framework runs a plan by techniques alone are not left out: with three

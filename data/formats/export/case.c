@@ -148,6 +148,21 @@ GPtrArray *export_steps(const ExportCase *c)
     return groups;
 }
 
+GString *export_steps_csv(const ExportCase *c)
+{
+    GString *out = g_string_new(NULL);
+    g_autoptr(GPtrArray) groups = export_steps(c);
+    for (uint32_t p = 0; p < c->layout.pp; p++) {
+        const GArray *steps = g_ptr_array_index(groups, p);
+        array_at (const ExportStep, step, k, steps) {
+            g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
+                                   step->letter, step->microbatch);
+        }
+        g_string_append_c(out, '\n');
+    }
+    return out;
+}
+
 uint32_t export_rank(const ExportCase *c, uint32_t rank)
 {
     return c->has_strategy ? c->layout.device[rank] : rank;

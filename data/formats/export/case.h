@@ -69,6 +69,8 @@ uint32_t export_inner_layers(const ExportCase *c, uint32_t stage);
 
 /* [group]: a GArray of its steps in the order of the program; free with g_ptr_array_unref. */
 GPtrArray *export_steps(const ExportCase *c);
+/* The same for PyTorch: one row per rank of the pipeline, with cells such as 0F3 and 0B3. */
+GString *export_steps_csv(const ExportCase *c);
 
 /* How a tensor in that form is cut over a group's devices, with counts as in Split; NULL if it is
  * whole. */

@@ -13,6 +13,7 @@
     X(deepspeed, "ds_config.json, for plans without pipelines and tensor parallelism") \
     X(fsdp, "accelerate's configuration of FSDP (YAML), for plans of replicas alone")  \
     X(ddp, "a rank table with batch shares and loss weights, and code that reads it")  \
+    X(pytorch, "stages for torch.distributed.pipelining (Python), and their schedule") \
     X(json, "everything: ranks, stages, layers, steps, shards of parameters")
 
 typedef struct {

@@ -1,8 +1,10 @@
-/* Exports as tables: replicas with unequal parts of the batch for PyTorch's DDP, and everything as
- * JSON. */
+/* Exports as tables: replicas with unequal parts of the batch for PyTorch's DDP, pipelines of them
+ * for torch.distributed.pipelining, and everything as JSON. */
 #include <jansson.h>
 
 #include "data/base/json.h"
+#include "data/base/path.h"
+#include "data/base/text.h"
 #include "data/formats/export/case.h"
 
 /* --- DDP --- */
@@ -59,13 +61,25 @@ static void add_list(GString *out, const char *name, const GArray *value)
     g_string_append(out, "]\n");
 }
 
+/* A script's first lines: the plan, its ranks and their start. */
+static GString *begin_script(const ExportCase *c)
+{
+    GString *out = g_string_new(NULL);
+    g_string_append_printf(
+        out, "# %s on %s by %s: %.6g s per iteration, predicted by kilter %s\n",
+        c->plan->model, c->plan->cluster, c->plan->planner, c->plan->iteration_time_s,
+        c->plan->version);
+    export_add_torchrun(c, "# ", "train.py", out);
+    export_add_ranks(c, "# ", out);
+    return out;
+}
+
 /* Adds samples and offsets of the ranks. */
-static void add_ranks(const ExportCase *c, const uint32_t *sample, GString *out)
+static void add_samples(const ExportCase *c, const uint32_t *sample, GString *out)
 {
     g_autoptr(GArray) batch = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_autoptr(GArray) offset = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     uint32_t sum = 0;
-    export_add_ranks(c, "# ", out);
     for (uint32_t r = 0; r < c->plan->n_devices; r++)
         for (uint32_t g = 0; g < c->view->device[export_rank(c, r)].gpus; g++) {
             g_array_append_val(offset, sum);
@@ -84,15 +98,45 @@ bool export_ddp(const ExportCase *c, GArray *files, GError **error)
     g_autofree uint32_t *sample = g_new0(uint32_t, c->view->n_devices);
     if (!need_whole_parameters(c, error) || !export_samples(c, sample, error))
         return false;
-    g_autoptr(GString) out = g_string_new(NULL);
-    g_string_append_printf(
-        out, "# %s on %s by %s: %.6g s per iteration, predicted by kilter %s\n",
-        c->plan->model, c->plan->cluster, c->plan->planner, c->plan->iteration_time_s,
-        c->plan->version);
-    export_add_torchrun(c, "# ", "train.py", out);
-    add_ranks(c, sample, out);
+    g_autoptr(GString) out = begin_script(c);
+    add_samples(c, sample, out);
     g_string_append(out, SCRIPT);
     export_add_file(files, "", g_steal_pointer(&out));
+    return true;
+}
+
+/* --- torch.distributed.pipelining --- */
+
+bool export_pytorch(const ExportCase *c, GArray *files, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    g_autofree char *path = path_bundled("pipelining.py", error),
+                    *code = path ? text_read(path, error) : NULL;
+    g_autofree uint32_t *sample = g_new0(uint32_t, c->view->n_devices);
+    if (!code || !export_need_strategy(c, error) || !export_samples(c, sample, error))
+        return false;
+    g_autoptr(GArray) batch = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GArray) again = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_autoptr(GArray) first = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    for (uint32_t r = 0; r < l->dp; r++) {
+        const uint32_t n = sample[l->device[r]] / l->n_microbatches;
+        g_array_append_val(batch, n);
+    }
+    for (uint32_t k = 0; k < graph_n_layers(c->graph); k++)
+        if (l->recompute[k] == RECOMPUTE_FULL)
+            g_array_append_val(again, k);
+    g_array_append_vals(first, l->first, l->n_stages + 1);
+    g_autoptr(GString) out = begin_script(c);
+    g_string_append_printf(out,
+                           "PIPELINE = %u\nMICROBATCHES = %u\nZERO = %s\n"
+                           "STEPS = \"%s.csv\"\n",
+                           l->pp, l->n_microbatches, l->zero ? "True" : "False", c->base);
+    add_list(out, "FIRST", first);
+    add_list(out, "BATCH", batch);
+    add_list(out, "AGAIN", again);
+    g_string_append(out, code);
+    export_add_file(files, "", g_steal_pointer(&out));
+    export_add_file(files, ".csv", export_steps_csv(c));
     return true;
 }
 

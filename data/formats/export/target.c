@@ -262,6 +262,19 @@ static bool titan_runs(const ExportCase *c, GError **error)
                                 "second product"));
 }
 
+/* Its stages share nothing; what is computed again stays until the gradients of weights. */
+static bool pytorch_runs(const ExportCase *c, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    for (OpId id = 0; id < graph_n_ops(c->graph) && l->pp > 1; id++)
+        if (graph_get_op(c->graph, id)->kind == OP_TIED)
+            return export_refuse_layer(c, 0, error, "parameters that stages share");
+    return !schedule_splits(l->schedule) || (is_one_mode(c) && l->recompute[1] == 0) ||
+           export_refuse_layer(c, 1, error,
+                               "recomputation where gradients of weights "
+                               "are computed apart");
+}
+
 /* --- the table --- */
 
 typedef struct {
@@ -301,6 +314,11 @@ static const Target TARGET[] = {
      HAS(ZERO_0) | HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES |
          HAS(SOME) | HAS(FROZEN),
      NULL},
+    {"pytorch",
+     HAS(PIPELINES) | HAS(VIRTUAL) | HAS(SPLIT) | HAS(SHARES) | HAS(ZERO_0) |
+         HAS(ZERO_1) | HAS(FULL) | HAS(SOME) | HAS(FP16) | HAS(IMAGES) | HAS(MIXED) |
+         HAS(FROZEN),
+     pytorch_runs},
 };
 
 bool export_need_target(const ExportCase *c, GError **error)

@@ -25,22 +25,6 @@ static char *modules_text(const ExportCase *c)
     return g_string_free(text, FALSE);
 }
 
-/* One row per rank of the pipeline, with cells such as 0F3 and 0B3 in the order of the program. */
-static GString *schedule_csv(const ExportCase *c)
-{
-    GString *out = g_string_new(NULL);
-    g_autoptr(GPtrArray) groups = export_steps(c);
-    for (uint32_t p = 0; p < c->layout.pp; p++) {
-        const GArray *steps = g_ptr_array_index(groups, p);
-        array_at (const ExportStep, step, k, steps) {
-            g_string_append_printf(out, "%s%u%c%u", k ? "," : "", step->stage,
-                                   step->letter, step->microbatch);
-        }
-        g_string_append_c(out, '\n');
-    }
-    return out;
-}
-
 /* A file of steps runs with stage s on rank s % pp. Where stages go there and back, torchtitan has
  * the steps itself (PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV). */
 static bool titan_goes_back(const ExportCase *c)
@@ -121,6 +105,6 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
     g_string_append(out, "    return config\n");
     export_add_file(files, "", g_steal_pointer(&out));
     if (steps)
-        export_add_file(files, ".csv", schedule_csv(c));
+        export_add_file(files, ".csv", export_steps_csv(c));
     return true;
 }
