@@ -126,6 +126,8 @@ static double ratio_distance(double a, double b)
 static bool residuals_take_run(const Csv *csv, void *data, GError **error)
 {
     static const char *const COUNT[] = {"gpus", "tp", "pp", "cp", "ep", "bits"};
+    /* other formats have kernels and rates of their own */
+    static const double WEIGHT[] = {0.5, 0.25, 0.25, 0.25, 0.25, 2};
     static const double MOST_GPUS = 1e6, MOST_FLOPS = 1e15, MOST_S = 1e6;
     Nearest *nearest = data;
     const ResidualKind *kind = nearest->kind;
@@ -135,7 +137,7 @@ static bool residuals_take_run(const Csv *csv, void *data, GError **error)
     for (uint32_t i = 0; i < G_N_ELEMENTS(COUNT); i++) {
         if (!csv_number(csv, COUNT[i], 1, MOST_GPUS, &count[i], error))
             return false;
-        distance += (i == 0 ? 0.5 : 0.25) * ratio_distance(own[i], count[i]);
+        distance += WEIGHT[i] * ratio_distance(own[i], count[i]);
     }
     if (!csv_number(csv, "flops", 1, MOST_FLOPS, &flops, error) ||
         !csv_number(csv, "published_s", 0, MOST_S, &published, error) ||

@@ -54,6 +54,8 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                       "pp=%u, %u stages: expected at most as many as the model has "
                       "layers, %u",
                       pp, stages, model->n_layers);
+    if (options->schedule == SCHEDULE_INTERLEAVED && pp == 1)
+        return refuse(error, "pp=1: expected at least 2 for an interleaved schedule");
     if (find_degree(model, tmp) == model->n_degrees)
         return refuse(error, "tmp=%u: expected a degree that the profile has times for",
                       tmp);
