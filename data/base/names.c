@@ -57,8 +57,9 @@ static uint32_t distance(const char *a, const char *b)
 enum { SUGGESTED = 3, LIST_LETTERS = 160 };
 
 /* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the
- * other at an end of a word; then the letters that differ, half of those that follow if the given name
- * begins with the known one, else two of five at most or one of a shorter name; UINT32_MAX: not near. */
+ * other at an end of a word; then the letters that differ, half of those that follow if the given
+ * name begins with the known one, else two of five at most or one of a shorter name; UINT32_MAX:
+ * not near. */
 static uint32_t names_far(const char *name, const char *known)
 {
     const size_t n = strlen(name);
