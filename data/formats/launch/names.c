@@ -64,21 +64,9 @@ static bool name_is(const LaunchName *row, const char *name)
  * and "null" leave them to the framework. (Numbers of nodes and GPUs may be the scheduler's.) */
 static bool word_has_sense(LaunchWord word, const char *text)
 {
-    static const LaunchWord NUMBER[] = {
-        WORD_WORLD,        WORD_PP,           WORD_TP,
-        WORD_CP,           WORD_EP,           WORD_ETP,
-        WORD_REPLICATE,    WORD_SHARD,        WORD_MICRO_BATCH,
-        WORD_LOCAL_BATCH,  WORD_GLOBAL_BATCH, WORD_MICROBATCHES,
-        WORD_TOKENS_MICRO, WORD_TOKENS_STEP,  WORD_SEQ,
-        WORD_VIRTUAL,      WORD_PER_VIRTUAL,  WORD_FIRST_LAYERS,
-        WORD_LAST_LAYERS,  WORD_ZERO,         WORD_RECOMPUTE_LAYERS,
-        WORD_LAYERS};
     static const char *const LEFT[] = {"", "-1", "null", "None", "~", NULL};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(NUMBER); i++)
-        if (NUMBER[i] == word)
-            return g_strv_contains(LEFT, text) ||
-                   g_ascii_string_to_unsigned(text, 10, 0, LAUNCH_MOST, NULL, NULL);
-    return true;
+    return word < WORD_WORLD || word > WORD_LAYERS || g_strv_contains(LEFT, text) ||
+           g_ascii_string_to_unsigned(text, 10, 0, LAUNCH_MOST, NULL, NULL);
 }
 
 bool launch_take(const GArray *names, const char *framework, const char *name,

@@ -14,24 +14,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Words: degrees, batches, stages, techniques, numbers; then facts of the model. Their texts are
- * Kilter's own where a strategy has the key. */
+/* Words: whole numbers of degrees, batches and layers, from WORLD to LAYERS; stages, techniques,
+ * formats; then facts of the model. Their texts are Kilter's own where a strategy has the key. */
 /* clang-format off */
 #define LAUNCH_WORDS(X)                                                                     \
-    X(WORLD) X(NODES) X(PER_NODE) X(PP) X(TP) X(CP) X(CP_COMM) X(CP_SIZES) X(EP) X(ETP)                 \
-    X(REPLICATE) X(SHARD) X(MICRO_BATCH) X(LOCAL_BATCH) X(GLOBAL_BATCH) X(MICROBATCHES)     \
-    X(TOKENS_MICRO) X(TOKENS_STEP) X(SEQ) X(LAYOUT) X(SPLIT) X(MODULES) X(VIRTUAL)          \
-    X(COUNT_FIRST) X(COUNT_LAST) X(RESHARD) X(OFFLOAD) X(PER_VIRTUAL) X(FIRST_LAYERS)       \
-    X(LAST_LAYERS) X(SCHEDULE) X(STEPS_FILE) X(SEQUENCE) X(ZERO) X(INSTANCES)               \
-    X(ZERO_RANKS) X(RECOMPUTE) X(AGAIN) X(METHOD) X(RECOMPUTE_LAYERS)                       \
-    X(NUMBERS) X(FP8) X(GRADIENTS) X(OPTIMIZER) X(LOSS_FUSION) X(LOSS_IMPL)                 \
-    X(LAYERS) X(HIDDEN) X(FFN) X(HEADS) X(GROUPED) X(KV_HEADS) X(HEAD_SIZE) X(POSITIONS)    \
-    X(VOCAB) X(VOCAB_MULTIPLE) X(NORM) X(NORM_EPSILON) X(POSITION) X(ROPE_BASE)             \
-    X(ROPE_SCALING) X(ROPE_FACTOR) X(ACTIVATION) X(UNTIED) X(NO_BIAS) X(QKV_BIAS)           \
-    X(QK_NORM) X(DROPOUT) X(ATTENTION_DROPOUT) X(EXPERTS) X(TOP) X(EXPERT_FFN)              \
-    X(SHARED_FFN) X(DISPATCHER) X(CAPACITY) X(PADDED) X(SCORE) X(EXPERT_GROUPS)             \
-    X(TOP_GROUPS) X(SHARED_GATE) X(EXPERT_LAYERS) X(LATENT) X(Q_RANK) X(KV_RANK)            \
-    X(OWN_KEY) X(SHARED_KEY) X(VALUE_SIZE) X(ROTARY_PART) X(BACKEND)
+    X(NODES) X(PER_NODE) X(WORLD) X(PP) X(TP) X(CP) X(EP) X(ETP) X(REPLICATE) X(SHARD)      \
+    X(MICRO_BATCH) X(LOCAL_BATCH) X(GLOBAL_BATCH) X(MICROBATCHES) X(TOKENS_MICRO)           \
+    X(TOKENS_STEP) X(SEQ) X(VIRTUAL) X(PER_VIRTUAL) X(FIRST_LAYERS) X(LAST_LAYERS)          \
+    X(ZERO) X(RECOMPUTE_LAYERS) X(LAYERS) X(CP_COMM) X(CP_SIZES) X(LAYOUT) X(SPLIT)         \
+    X(MODULES) X(COUNT_FIRST) X(COUNT_LAST) X(RESHARD) X(OFFLOAD) X(SCHEDULE)               \
+    X(STEPS_FILE) X(SEQUENCE) X(INSTANCES) X(ZERO_RANKS) X(RECOMPUTE) X(AGAIN) X(METHOD)    \
+    X(NUMBERS) X(FP8) X(GRADIENTS) X(OPTIMIZER) X(LOSS_FUSION) X(LOSS_IMPL) X(HIDDEN)       \
+    X(FFN) X(HEADS) X(GROUPED) X(KV_HEADS) X(HEAD_SIZE) X(POSITIONS) X(VOCAB)               \
+    X(VOCAB_MULTIPLE) X(NORM) X(NORM_EPSILON) X(POSITION) X(ROPE_BASE) X(ROPE_SCALING)      \
+    X(ROPE_FACTOR) X(ACTIVATION) X(UNTIED) X(NO_BIAS) X(QKV_BIAS) X(QK_NORM) X(DROPOUT)     \
+    X(ATTENTION_DROPOUT) X(EXPERTS) X(TOP) X(EXPERT_FFN) X(SHARED_FFN) X(DISPATCHER)        \
+    X(CAPACITY) X(PADDED) X(SCORE) X(EXPERT_GROUPS) X(TOP_GROUPS) X(SHARED_GATE)            \
+    X(EXPERT_LAYERS) X(LATENT) X(Q_RANK) X(KV_RANK) X(OWN_KEY) X(SHARED_KEY)                \
+    X(VALUE_SIZE) X(ROTARY_PART) X(BACKEND)
 /* clang-format on */
 
 #define LAUNCH_ID(id) WORD_##id,
