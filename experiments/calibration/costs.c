@@ -204,7 +204,8 @@ static void apply_network(const Cluster *from, const double *log, Cluster *to)
                  bandwidth = factor(log, COST_OUTER_BANDWIDTH);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         to->collective[kind] = scaled(from->collective[kind], latency, bandwidth);
-        for (uint32_t p = 0; p < from->pieces[kind].n; p++)
+        /* a copy of one machine has none */
+        for (uint32_t p = 0; p < to->pieces[kind].n; p++)
             to->pieces[kind].piece[p].line =
                 scaled(from->pieces[kind].piece[p].line, latency, bandwidth);
     }

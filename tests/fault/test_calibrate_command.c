@@ -294,6 +294,19 @@ static void test_validate_csv(void **state)
     program_refuses(sandbox, "validate none.csv", 2, "none.csv");
 }
 
+/* A trial on one machine of several has no collectives between machines, whose costs by size the
+ * cluster may have. */
+static void test_fit_of_one_machine(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    sandbox_write(sandbox, "one.csv",
+                  "model,machines,tp,pp,micro_batch,seconds,group\n"
+                  "\"gpt2:layers=1,hidden=64,heads=4,ffn=64,seq=16,vocab=64,"
+                  "global_batch=16\",1,1,1,4,1.84,a\n");
+    program_runs(sandbox, "fit one.csv --cluster tag-sfb");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_validate_takes_every_plan),
         cmocka_unit_test(test_validate_csv),
         cmocka_unit_test(test_validate_fitted),
+        cmocka_unit_test(test_fit_of_one_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
