@@ -430,7 +430,9 @@ bool tag_make(const Question *question, Answer *answer, GError **error)
     const TagLimits limits = {.method = search == SEARCH_MCTS    ? TAG_MCTS
                                         : search == SEARCH_EXACT ? TAG_EXACT
                                                                  : TAG_BEST,
-                              .factors = search != SEARCH_MCTS,
+                              .factors =
+                                  search != SEARCH_MCTS ||
+                                  question->options->tag.factors == TAG_FACTORS_PAPER,
                               .shares = search != SEARCH_MCTS,
                               .parallel = search != SEARCH_MCTS,
                               .ones = search != SEARCH_MCTS};
