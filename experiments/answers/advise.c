@@ -12,6 +12,7 @@
 #include "experiments/answers/command_line.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
+#include "experiments/answers/plan_words.h"
 #include "experiments/calibration/prediction.h"
 #include "experiments/figures/figure.h"
 
@@ -125,20 +126,13 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
     return command_line((int)g_strv_length(line), line);
 }
 
-/* Adds the most memory of a GPU, the least that one has left, and the GPUs that do nothing, if any. */
+/* Adds the memory of GPUs, and those that do nothing, if any. */
 static void advise_add_use(const PortfolioChoice *choice, json_t *object)
 {
-    const SimReport *report = choice->report;
-    uint64_t most = 0, left = UINT64_MAX;
     uint32_t unused = 0;
-    items_at (const Device, device, j, choice->view->device, report->n_devices) {
-        const uint64_t has = device->capacity_bytes, used = report->memory_bytes[j];
-        most = MAX(most, used);
-        left = MIN(left, has - MIN(has, used));
-        unused += report->busy_s[j] > 0 ? 0 : device->gpus;
-    }
-    json_object_set_new(object, "memory_bytes", json_integer((json_int_t)most));
-    json_object_set_new(object, "memory_left", json_integer((json_int_t)left));
+    items_at (const Device, device, j, choice->view->device, choice->report->n_devices)
+        unused += choice->report->busy_s[j] > 0 ? 0 : device->gpus;
+    plan_words_room_json(choice->report, choice->view, object);
     if (unused > 0)
         json_object_set_new(object, "unused", json_integer((json_int_t)unused));
 }

@@ -37,12 +37,9 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
     const SimReport *report = evaluation->report;
     const Device *slowest = &evaluation->view->device[busiest(report)];
     g_autofree char *machines = cluster_kinds_text(evaluation->view->cluster);
-    uint64_t most = 0;
-    for (uint32_t j = 0; j < report->n_devices; j++)
-        most = MAX(most, report->memory_bytes[j]);
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:s?, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s, "
-        "s:o, s:I, s:b}",
+        "s:o, s:b}",
         "file", file, "model", plan->model, "machines", machines, "planner",
         plan->planner, "made_by", plan->maker, "granularity",
         granularity_name(plan->granularity), "fidelity", report->fidelity, "gpus",
@@ -54,7 +51,8 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
         json_number(mean(evaluation, report->hidden_s)), "idle_s",
         json_number(fmax(mean(evaluation, report->idle_s), 0)), "busiest",
         slowest->type_name, "busiest_s", json_number(report->busy_s[busiest(report)]),
-        "memory_bytes", (json_int_t)most, "feasible", (int)report->feasible);
+        "feasible", (int)report->feasible);
+    plan_words_room_json(report, evaluation->view, object);
     plan_words_pace_json(evaluation, object);
     json_object_set_new(object, "pipeline", plan_stages_json(evaluation));
     json_object_set_new(object, "faster_than_first",

@@ -289,6 +289,19 @@ json_t *plan_words_peaks_json(const Evaluation *evaluation)
     return array;
 }
 
+void plan_words_room_json(const SimReport *report, const ClusterView *view,
+                          json_t *object)
+{
+    uint64_t most = 0, left = UINT64_MAX;
+    items_at (const Device, device, j, view->device, report->n_devices) {
+        const uint64_t has = device->capacity_bytes, used = report->memory_bytes[j];
+        most = MAX(most, used);
+        left = MIN(left, has - MIN(has, used));
+    }
+    json_object_set_new(object, "memory_bytes", json_integer((json_int_t)most));
+    json_object_set_new(object, "memory_left", json_integer((json_int_t)left));
+}
+
 json_t *plan_words_host_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;

@@ -24,6 +24,9 @@ json_t *plan_words_schedule_json(const Plan *plan);
 json_t *plan_words_experts_json(const Evaluation *evaluation);
 /* One row per device type (SimMemoryRow). */
 json_t *plan_words_memory_json(const Evaluation *evaluation);
+/* Sets memory_bytes, the most of a GPU, and memory_left, the least that one has left. */
+void plan_words_room_json(const SimReport *report, const ClusterView *view,
+                          json_t *object);
 /* The host's memory of the machine that has the least left: {machine, bytes, capacity}; NULL:
  * nothing is offloaded. */
 json_t *plan_words_host_json(const Evaluation *evaluation);

@@ -188,8 +188,8 @@ static bool most_find_largest(Most *m, GError **error)
     return true;
 }
 
-/* Halves of a machine, machines, and all of them; sizes for which the strategy is impossible are
- * passed over. */
+/* Each number of the first machine's GPUs, then whole machines; sizes for which the strategy is
+ * impossible are passed over. */
 static bool most_find_fewest(Most *m, GError **error)
 {
     g_auto(CommandSetting) setting = {0};
@@ -216,7 +216,7 @@ static bool most_find_fewest(Most *m, GError **error)
             m->misfit = gpus;
             m->missing_bytes = 0;
         }
-        gpus = gpus < first ? MIN(2 * gpus, first)
+        gpus = gpus < first ? gpus + 1
                : machine + 1 < cluster->n_machines
                    ? gpus + cluster->machine[++machine].gpus
                    : n + 1;
@@ -307,8 +307,13 @@ static bool memory_write_snapshot(const Evaluation *evaluation, const json_t *pe
                 (uint32_t)json_integer_value(json_object_get(peak, "rank")), block,
                 error))
             return false;
-    g_autofree char *text = snapshot_write(block, evaluation->view->n_devices);
-    return output_write(file, text, -1, error);
+    json_t *snapshot = snapshot_write(block, evaluation->view->n_devices);
+    gsize length = 0;
+    g_autofree char *text = g_str_has_suffix(file, ".pickle")
+                                ? snapshot_pickle(snapshot, &length)
+                                : json_dumps(snapshot, JSON_COMPACT);
+    json_decref(snapshot);
+    return output_write(file, text, length ? (gssize)length : -1, error);
 }
 
 /* The fullest device of a snapshot beside what the allocator gives out on the fullest rank; NULL

@@ -179,7 +179,7 @@ static void refuse_floor(const PortfolioRun *run, Task *task)
     kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE, "does not fit: %s", words);
 }
 
-static void plan_once(const PortfolioRun *run, Task *task)
+void portfolio_make(const PortfolioRun *run, Task *task)
 {
     task->options.budget_s = answer_seconds_left(run->deadline_us); /* of all tries */
     task->view = cluster_view(task->choice->cluster, task->attempt->granularity);
@@ -221,6 +221,6 @@ bool portfolio_try(void *context, uint32_t i, GError **error)
         g_mutex_unlock(&tasks->lock);
     }
     if (!task->attempt->reason)
-        plan_once(tasks->run, task);
+        portfolio_make(tasks->run, task);
     return true;
 }

@@ -80,6 +80,8 @@ enum { EARLY, FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
 /* tries.c: the tries of all choices in their order, and one of them (of Tasks). */
 GPtrArray *portfolio_tasks(const PortfolioRun *run);
 bool portfolio_try(void *tasks, uint32_t i, GError **error);
+/* Makes the task's plan, which it has not yet. */
+void portfolio_make(const PortfolioRun *run, Task *task);
 /* No plan of any try on the choice is faster; 0: not known. */
 double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *choice);
 

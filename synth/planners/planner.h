@@ -34,8 +34,10 @@ typedef struct Answer Answer; /* synth/answer/answer.h */
              options->backward != BACKWARD_OVERLAPPED,                                               \
       "backward, communication, noise", "whose search takes them")                                   \
     /* takes the options of pipelines: degrees, schedule, ... */                                     \
-    X(STRATEGY, planner_options_of_pipelines(options), "pp, dp, tmp, mbs, schedule, ...",            \
-      "since the others have no pipelines")                                                          \
+    X(STRATEGY, planner_options_of_pipelines(options),                                               \
+      options->strategy.offload ? "offload" : "pp, dp, tmp, mbs, schedule, ...",                     \
+      options->strategy.offload ? "since searches of the others do not count what waits on hosts"    \
+                                : "since the others have no pipelines, or choose all of them")       \
     /* its replicas can divide their equal states */                                                 \
     X(ZERO, options->strategy.zero > 0 || options->strategy.zero_ranks > 0, "zero, zero_ranks",      \
       "since the others have no replicas that hold the same, or divide it where that is faster")     \

@@ -64,7 +64,10 @@ static void test_written_and_read(void **state)
                                        {0, 3, 3, 8, "z", "buffers"}};
     g_autoptr(GArray) block = g_array_new(false, false, sizeof(SnapshotBlock));
     g_array_append_vals(block, of, G_N_ELEMENTS(of));
-    g_autofree char *text = snapshot_write(block, 2);
+    json_t *snapshot = snapshot_write(block, 2);
+    g_autofree char *text = json_dumps(snapshot, JSON_COMPACT);
+    gsize length;
+    g_autofree char *pickle = snapshot_pickle(snapshot, &length);
     g_autoptr(GError) error = NULL;
     g_autoptr(GArray) peaks = read_text(text, &error);
     assert_no_error(error);
@@ -73,6 +76,27 @@ static void test_written_and_read(void **state)
     assert_int_equal(peak[0].allocated_bytes, 8);
     assert_int_equal(peak[1].allocated_bytes, 170);
     assert_int_equal(peak[1].reserved_bytes, 170);
+    /* As readers want it: blocks fill segments, no two have one address, and what stays has its
+     * block's; torch/cuda/_memory_viz.py asserts the first. */
+    for (uint32_t d = 0; d < 2; d++) {
+        const json_t *segment = json_array_get(json_object_get(snapshot, "segments"), d);
+        json_int_t rest = json_integer_value(json_object_get(segment, "total_size"));
+        size_t k;
+        json_t *in;
+        json_array_foreach (json_object_get(segment, "blocks"), k, in)
+            rest -= json_integer_value(json_object_get(in, "size"));
+        assert_int_equal(rest, 0);
+    }
+    assert_non_null(strstr(text, "\"action\":\"alloc\",\"addr\":0,\"size\":100"));
+    assert_non_null(strstr(text, "\"action\":\"alloc\",\"addr\":101,\"size\":50"));
+    /* The pickle begins with its version and the first key, and ends with a stop. */
+    assert_true(length > 30 && pickle[length - 1] == '.');
+    assert_memory_equal(pickle,
+                        "\x80\x02}(X\x08\0\0\0segments](}(X\x06\0\0\0device\x8a\x08", 34);
+    json_decref(snapshot);
+    g_autoptr(GError) wrong = NULL;
+    assert_null(read_text("\x80\x02}.", &wrong));
+    assert_error(wrong, KILTER_ERROR_INPUT, "a pickle");
 }
 
 int main(void)

@@ -1,7 +1,6 @@
 /* Reading and writing PyTorch's memory snapshots. */
 #include "data/formats/measured/memory_snapshot.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #include "data/base/each.h"
@@ -135,7 +134,13 @@ GArray *snapshot_parse(const char *file, const char *text, gsize length, GError 
     g_autoptr(GArray) peaks = g_array_new(false, false, sizeof(SnapshotPeak));
     const json_t *segments = json_object_get(root, "segments");
     bool good = root && json_is_array(segments);
-    if (!root)
+    if (!root && length > 0 && *text == '\x80')
+        refuse(
+            error,
+            "%s: a pickle; expected a memory snapshot as JSON: python3 -c 'import json, "
+            "pickle; print(json.dumps(pickle.load(open(\"%s\", \"rb\"))))'",
+            file, file);
+    else if (!root)
         refuse(error, "%s:%d: expected a memory snapshot: %s", file, wrong.line,
                wrong.text);
     else if (!good)
@@ -196,53 +201,124 @@ static GArray *events_of(const GArray *block)
     return events;
 }
 
-static void append_trace(GString *text, const GArray *block, const GArray *events,
-                         guint *next, uint32_t device)
+/* Where a block was made, for want of a stack: its tensor, category and step. */
+static json_t *frames_of(const SnapshotBlock *of)
 {
-    const char *comma = "";
-    g_string_append(text, "[");
-    for (; *next < events->len &&
-           g_array_index(events, SnapshotEvent, *next).device == device;
-         ++*next) {
-        const SnapshotEvent *e = &g_array_index(events, SnapshotEvent, *next);
-        const SnapshotBlock *of = &g_array_index(block, SnapshotBlock, e->block);
-        g_autofree char *name = json_canonical(json_text(of->name));
-        g_string_append_printf(
-            text,
-            "%s\n{\"action\": \"%s\", \"addr\": %u, \"size\": %" G_GUINT64_FORMAT
-            ", \"stream\": 0, \"time_us\": %u, \"frames\": [{\"name\": %s, \"filename\": "
-            "\"%s\", \"line\": %u}]}",
-            comma, e->ends ? "free_completed" : "alloc", e->block, of->bytes, e->step,
-            name, of->category, of->first);
-        comma = ",";
-    }
-    g_string_append(text, "]");
+    return json_pack("[{s:s, s:s, s:I}]", "name", of->name, "filename", of->category,
+                     "line", (json_int_t)of->first);
 }
 
-char *snapshot_write(GArray *block, uint32_t n_devices)
+static json_t *block_of(uint64_t bytes, const char *state, json_t *frames)
+{
+    return json_pack("{s:I, s:I, s:s, s:o}", "size", (json_int_t)bytes, "requested_size",
+                     (json_int_t)bytes, "state", state, "frames", frames);
+}
+
+/* The segments [device] with what lies there in the end, one behind the other, and the rest; at:
+ * [block] where it begins, those that end somewhere in the rest. */
+static json_t *segments_of(const GArray *block, const uint64_t *end, const uint64_t *peak,
+                           uint32_t n_devices, uint64_t *at)
+{
+    json_t *segments = json_array();
+    g_autofree uint64_t *behind = g_new0(uint64_t, n_devices + 1);
+    for (uint32_t d = 0; d < n_devices; d++)
+        json_array_append_new(
+            segments, json_pack("{s:I, s:i, s:I, s:I, s:i, s:s, s:[]}", "device",
+                                (json_int_t)d, "address", 0, "total_size",
+                                (json_int_t)peak[d], "allocated_size", (json_int_t)end[d],
+                                "stream", 0, "segment_type", "large", "blocks"));
+    array_at (const SnapshotBlock, of, b, block) {
+        const uint32_t d = of->device;
+        at[b] =
+            of->last == UINT32_MAX ? behind[d] : end[d] + b % MAX(peak[d] - end[d], 1);
+        if (of->last != UINT32_MAX)
+            continue;
+        behind[d] += of->bytes;
+        json_array_append_new(json_object_get(json_array_get(segments, d), "blocks"),
+                              block_of(of->bytes, "active_allocated", frames_of(of)));
+    }
+    for (uint32_t d = 0; d < n_devices; d++)
+        json_array_append_new(json_object_get(json_array_get(segments, d), "blocks"),
+                              block_of(peak[d] - end[d], "inactive", json_array()));
+    return segments;
+}
+
+json_t *snapshot_write(GArray *block, uint32_t n_devices)
 {
     g_autoptr(GArray) events = events_of(block);
     g_autofree uint64_t *end = g_new0(uint64_t, n_devices + 1),
-                        *peak = g_new0(uint64_t, n_devices + 1);
+                        *peak = g_new0(uint64_t, n_devices + 1),
+                        *at = g_new(uint64_t, block->len + 1);
     array_each (const SnapshotEvent, e, events) {
         const uint64_t bytes = g_array_index(block, SnapshotBlock, e->block).bytes;
         end[e->device] += e->ends ? -bytes : bytes;
         peak[e->device] = MAX(peak[e->device], end[e->device]);
     }
-    GString *text = g_string_new("{\"segments\": [");
+    json_t *segments = segments_of(block, end, peak, n_devices, at),
+           *traces = json_array();
     for (uint32_t d = 0; d < n_devices; d++)
-        g_string_append_printf(
-            text,
-            "%s\n{\"device\": %u, \"address\": 0, \"total_size\": %" G_GUINT64_FORMAT
-            ", \"allocated_size\": %" G_GUINT64_FORMAT
-            ", \"stream\": 0, \"segment_type\": \"large\", \"blocks\": []}",
-            d ? "," : "", d, peak[d], end[d]);
-    g_string_append(text, "],\n\"device_traces\": [");
-    guint next = 0;
-    for (uint32_t d = 0; d < n_devices; d++) {
-        g_string_append(text, d ? ",\n" : "");
-        append_trace(text, block, events, &next, d);
+        json_array_append_new(traces, json_array());
+    array_each (const SnapshotEvent, e, events) {
+        const SnapshotBlock *of = &g_array_index(block, SnapshotBlock, e->block);
+        json_array_append_new(json_array_get(traces, e->device),
+                              json_pack("{s:s, s:I, s:I, s:i, s:I, s:o}", "action",
+                                        e->ends ? "free_completed" : "alloc", "addr",
+                                        (json_int_t)at[e->block], "size",
+                                        (json_int_t)of->bytes, "stream", 0, "time_us",
+                                        (json_int_t)e->step, "frames", frames_of(of)));
     }
-    g_string_append(text, "]}\n");
-    return g_string_free(text, FALSE);
+    return json_pack("{s:o, s:o}", "segments", segments, "device_traces", traces);
+}
+
+/* --- as a pickle of protocol 2 --- */
+
+/* A number of so many bytes, the least first. */
+static void pickle_number(GString *out, uint64_t number, uint32_t n)
+{
+    for (uint32_t b = 0; b < 8 * n; b += 8)
+        g_string_append_c(out, (gchar)(number >> b & 0xff));
+}
+
+static void pickle_text(GString *out, const char *text)
+{
+    g_string_append_c(out, 'X');
+    pickle_number(out, strlen(text), 4);
+    g_string_append(out, text);
+}
+
+static void pickle_value(GString *out, const json_t *value)
+{
+    enum { BATCH = 1000 }; /* as Python's: readers push a batch by one call */
+    const char *key;
+    json_t *of;
+    size_t i;
+    if (json_is_object(value)) {
+        g_string_append(out, "}(");
+        json_object_foreach ((json_t *)(uintptr_t)value, key, of) {
+            pickle_text(out, key);
+            pickle_value(out, of);
+        }
+        g_string_append_c(out, 'u');
+    } else if (json_is_array(value)) {
+        g_string_append(out, "](");
+        json_array_foreach (value, i, of) {
+            g_string_append(out, i > 0 && i % BATCH == 0 ? "e(" : "");
+            pickle_value(out, of);
+        }
+        g_string_append_c(out, 'e');
+    } else if (json_is_string(value)) {
+        pickle_text(out, json_string_value(value));
+    } else {
+        g_string_append(out, "\x8a\x08");
+        pickle_number(out, (uint64_t)json_integer_value(value), 8);
+    }
+}
+
+char *snapshot_pickle(const json_t *snapshot, gsize *length)
+{
+    GString *out = g_string_new("\x80\x02");
+    pickle_value(out, snapshot);
+    g_string_append_c(out, '.');
+    *length = out->len;
+    return g_string_free(out, FALSE);
 }

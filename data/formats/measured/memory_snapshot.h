@@ -1,8 +1,9 @@
-/* PyTorch's memory snapshot as JSON: what torch.cuda.memory._snapshot() returns and the page
- * memory_viz shows. */
+/* PyTorch's memory snapshot as JSON: what torch.cuda.memory._snapshot() returns; the page
+ * memory_viz shows it from a pickle. */
 #pragma once
 
 #include <glib.h>
+#include <jansson.h>
 #include <stdint.h>
 
 /* A device of which the snapshot knows something. Before the first event of its trace it has what
@@ -27,6 +28,7 @@ typedef struct {
     const char *name, *category;
 } SnapshotBlock;
 
-/* The text of a snapshot with the blocks; a step is a microsecond. The blocks are sorted. Caller
- * frees. */
-char *snapshot_write(GArray *block, uint32_t n_devices);
+/* A snapshot with the blocks, which are sorted; a step is a microsecond. */
+json_t *snapshot_write(GArray *block, uint32_t n_devices);
+/* It as a pickle, which the page and torch/cuda/_memory_viz.py read. Caller frees. */
+char *snapshot_pickle(const json_t *snapshot, gsize *length);
