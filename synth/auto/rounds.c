@@ -225,6 +225,19 @@ static void note_failure(PortfolioRun *run, Task *task)
     run->telling = telling;
 }
 
+/* Whether the task's plan is better than the choice's. Of two that take equally long, the one of a
+ * strategy is, which frameworks may run. */
+static bool is_better(const Task *task, const PortfolioChoice *choice)
+{
+    static const double same = 1e-9;
+    if (!choice->report)
+        return true;
+    const bool laid_out = task->plan->strategy.dp > 0,
+               was = choice->plan->strategy.dp > 0;
+    const double even = laid_out == was ? 1 : laid_out ? 1 + same : 1 - same;
+    return task->report->iteration_time_s < even * choice->report->iteration_time_s;
+}
+
 static void take(PortfolioRun *run, Task *task)
 {
     PortfolioTry *attempt = task->attempt;
@@ -247,8 +260,7 @@ static void take(PortfolioRun *run, Task *task)
             task->choice->start = task->plan->strategy;
             task->choice->start_s = attempt->iteration_s;
         }
-        if (!task->choice->report ||
-            attempt->iteration_s < task->choice->report->iteration_time_s)
+        if (is_better(task, task->choice))
             portfolio_keep(task);
         portfolio_remember(run, task);
     }
