@@ -201,6 +201,33 @@ static void test_planted_orphans(void **state)
     assert_int_equal(n, 3);
 }
 
+/* Bugs that ./run planted makes still have their places in the sources. */
+static void test_planted_bugs_have_places(void **state)
+{
+    (void)state;
+    static const char *const LIST[] = {"tests/fuzz/planted.txt",
+                                       "tests/conformance/planted.txt"};
+    uint32_t lost = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(LIST); i++) {
+        g_autofree char *path = g_build_filename(KILTER_HOME, LIST[i], NULL);
+        g_autofree char *text = NULL;
+        assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+        for (char **at = line; *at; at++) {
+            g_auto(GStrv) part = g_strsplit(*at, "\t", -1);
+            if (**at == '#' || g_strv_length(part) < 4)
+                continue;
+            g_autofree char *file = g_build_filename(KILTER_HOME, part[1], NULL);
+            g_autofree char *source = NULL;
+            if (g_file_get_contents(file, &source, NULL, NULL) && strstr(source, part[2]))
+                continue;
+            print_message("%s: no '%s' in %s\n", LIST[i], part[2], part[1]);
+            lost++;
+        }
+    }
+    assert_int_equal(lost, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +237,7 @@ int main(void)
         cmocka_unit_test(test_functions_take_few_parameters),
         cmocka_unit_test(test_every_source_is_built),
         cmocka_unit_test(test_no_other_source_folder),
+        cmocka_unit_test(test_planted_bugs_have_places),
     };
     return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
 }
