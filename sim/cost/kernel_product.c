@@ -118,8 +118,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
     return c;
 }
 
-/* Equations (1) to (6) for one tile and split. */
-static void product_try(const ProductCase *c, const Tile *tile, double splits,
+/* Equations (1) to (6) for one tile and split. Whether more splits may be worth it. */
+static bool product_try(const ProductCase *c, const Tile *tile, double splits,
                         ProductChoice *best)
 {
     const ProductLaw *law = c->law;
@@ -128,7 +128,7 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
                  down = p->batch * ceil(p->m / tile->height),
                  tiles = across * down * splits, z = 1 / tile->width + 1 / tile->height;
     if (splits > 1 && across * down >= 2 * c->S)
-        return;
+        return false;
     const double k = splits == 1 ? p->k : MAX(ceil(p->k / splits), c->least_part);
     double e = law->share / (1 + c->half * z) * (p->batched ? law->batched : 1);
     e = MIN(e * c->factor, c->most_e);
@@ -140,7 +140,7 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
     const double full =
         2 * busiest * area * (k + law->k_start) * c->S / (c->peak * e * fill);
     if (full > best->t * (1 + 1e-9)) /* the time is no less */
-        return;
+        return true;
     const double w = MIN(c->S * most, tiles), wide = MIN(across, w),
                  high = law_clip(w / across, 1, down);
     const double again = tiles / w *
@@ -170,6 +170,7 @@ static void product_try(const ProductCase *c, const Tile *tile, double splits,
     if (t < best->t)
         *best =
             (ProductChoice){t, full, power, memory, cache, split, tiles, splits, *tile};
+    return true;
 }
 
 /* Seconds of (3) and (4) that no cutting of the product into parts avoids: each part takes at least its FLOPs
@@ -225,9 +226,9 @@ double law_product_s(const KernelDevice *device, const LawProduct *product,
     const bool aligned = fmod(product->k, 4) == 0 && fmod(product->n, 4) == 0;
     ProductChoice best = {.t = INFINITY};
     for (uint32_t i = 0; i < n_tiles; i++)
-        for (double s = 1; s <= most; s *= 2)
-            if (c.tensor || has_tile(device, product, &tile[i], aligned))
-                product_try(&c, &tile[i], s, &best);
+        if (c.tensor || has_tile(device, product, &tile[i], aligned))
+            for (double s = 1; s <= most && product_try(&c, &tile[i], s, &best);)
+                s *= 2;
     const double start = c.law->start * 1e-6;
     if (report) {
         report->compute_s = best.full;
