@@ -215,10 +215,8 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
         json_object_set_new(object, "exports",
                             *exports ? json_string(exports) : json_null());
     }
-    if (asked->tokens > 0 && choice->best)
-        json_object_set_new(object, "training",
-                            days_training_json(&of, asked->tokens, row->dollars_an_hour,
-                                               row->power_w, NULL));
+    if (row->training)
+        json_object_set(object, "training", row->training);
     json_object_set_new(object, "tries", tries_json(choice));
     return object;
 }
@@ -292,16 +290,26 @@ static bool advise_draw(const AdviseRow *row, uint32_t n, const char *folder,
 
 static const double day_s = 86400;
 
-/* Sets what each row takes to the time of a training on so many tokens. */
-static void take_training(AdviseRow *row, uint32_t n, double tokens)
+/* The trainings on so many tokens of the first rows, which point to theirs; the caller releases
+ * them. */
+static json_t *take_trainings(AdviseRow *row, uint32_t n, double tokens)
 {
-    for (uint32_t i = 0; i < n && isfinite(row[i].iteration_s); i++) {
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < n && row[i].choice->best; i++) {
         const Evaluation of = choice_evaluation(row[i].choice);
-        json_t *training =
+        row[i].training =
             days_training_json(&of, tokens, row[i].dollars_an_hour, row[i].power_w, NULL);
-        const double days = json_number_value(json_object_get(training, "days"));
-        row[i].takes_s = training ? days * day_s : INFINITY;
-        json_decref(training);
+        json_array_append_new(all, row[i].training);
+    }
+    return all;
+}
+
+/* Sets what each row takes to the time of its training. */
+static void limit_training(AdviseRow *row, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && row[i].choice->best; i++) {
+        const json_t *days = json_object_get(row[i].training, "days");
+        row[i].takes_s = days ? json_number_value(days) * day_s : INFINITY;
     }
 }
 
@@ -352,16 +360,20 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
         refuse(error, "--tokens: the model's samples are no sequences of tokens");
         return NULL;
     }
-    if (asked->tokens > 0 && isfinite(asked->target_s))
-        take_training(row, n, asked->tokens);
-    const bool limited = isfinite(asked->target_s) || asked->tokens_per_s > 0;
+    const bool timed = isfinite(asked->target_s);
+    const uint32_t shown = asked->top > 0 ? MIN(asked->top, n) : n;
+    json_auto_t *trainings =
+        asked->tokens > 0 ? take_trainings(row, timed ? n : shown, asked->tokens) : NULL;
+    if (trainings && timed)
+        limit_training(row, n);
+    const bool limited = timed || asked->tokens_per_s > 0;
     const AdviseRow *enough =
         limited ? advise_within(row, n, asked->target_s, asked->tokens_per_s) : NULL;
     if (!check_target(asked, row, n, enough, error) ||
         (asked->plot && !advise_draw(row, n, asked->plot, error)))
         return NULL;
     json_t *choices = json_array();
-    for (uint32_t i = 0; i < (asked->top > 0 ? MIN(asked->top, n) : n); i++)
+    for (uint32_t i = 0; i < shown; i++)
         json_array_append_new(choices, row_json(portfolio, &row[i], row, asked));
     g_autofree char *words = advice(row, n);
     g_autofree char *unpriced =

@@ -12,6 +12,7 @@ typedef struct {
 typedef struct {
     const PortfolioChoice *choice;
     double iteration_s, samples_per_s, tokens_per_s, mfu;
+    struct json_t *training; /* on --tokens; NULL: not asked, or no plan */
     double takes_s; /* what --target limits: the iteration, or the training on --tokens */
     double dollars_an_hour,
         dollars_per_million;         /* per million tokens, or samples of models without
