@@ -67,7 +67,8 @@ static const struct {
     double once, beside;
 } DISPATCHER[] = {[SIM_DISPATCHER_COPIES] = {0, 0},
                   [SIM_DISPATCHER_ONCE] = {1, 0},
-                  [SIM_DISPATCHER_OVERLAPPED] = {1, 1 - 20.0 / 132}};
+                  [SIM_DISPATCHER_OVERLAPPED] = {1, 1 - 20.0 / 132},
+                  [SIM_DISPATCHER_BESIDE] = {0, 1 - 20.0 / 132}};
 
 static bool has_slots(const Graph *graph)
 {

@@ -27,7 +27,8 @@ OPTION_WORDS(SIM_HOST_WORDS)
 OPTION_WORDS(SIM_COSTS_WORDS)
 #define SIM_DISPATCHER_WORDS(X)                                                     \
     X(SIM_DISPATCHER_RUNTIME, "runtime") X(SIM_DISPATCHER_COPIES, "alltoall")       \
-    X(SIM_DISPATCHER_ONCE, "once") X(SIM_DISPATCHER_OVERLAPPED, "overlapped")
+    X(SIM_DISPATCHER_ONCE, "once") X(SIM_DISPATCHER_OVERLAPPED, "overlapped")       \
+    X(SIM_DISPATCHER_BESIDE, "alltoall-overlapped")
 OPTION_WORDS(SIM_DISPATCHER_WORDS)
 #define SIM_DISTRIBUTION_WORDS(X) \
     X(SIM_NORMAL, "normal") X(SIM_LOGNORMAL, "lognormal") X(SIM_GAMMA, "gamma")

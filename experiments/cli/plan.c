@@ -73,6 +73,11 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     options->planner.strategy = strategy;
     if (!*options->planner.sim.runtime && cluster_is_bare(setting.cluster))
         options->planner.sim.runtime = launch->runtime;
+    SimOptions *sim = &options->planner.sim;
+    if (launch_dispatcher(launch) && cluster_is_bare(setting.cluster) &&
+        sim->dispatcher == SIM_DISPATCHER_RUNTIME && sim->costs == SIM_COSTS_KERNELS &&
+        !sim_options_set(sim, "dispatcher", launch_dispatcher(launch), error))
+        return false;
     *spec = (char *)g_intern_string(full);
     *like =
         json_pack("{s:s, s:s, s:s, s:o}", "file", file, "framework", launch->framework,

@@ -131,34 +131,45 @@ static void add_waits(Lower *lower, const Instr *instr, const SimTeam *team,
         task_add_dep(lower, fetch + task_group_lanes(lower, instr)->index[team->lane[k]]);
 }
 
+/* Sets what a team's task sends, so much of the tensor, and its time; returns the latency. */
+static double set_traffic(Lower *lower, const Instr *instr, const SimTeam *team,
+                          double part, SimTask *task)
+{
+    double from, to;
+    task->team = (uint32_t)(team - lower->tasks->teams->team);
+    task->bytes = task_bytes(lower, instr, team) * part;
+    task->from = task_shares_of(lower, instr, team, instr->from, &from);
+    task->to = task_shares_of(lower, instr, team, instr->to, &to);
+    const LinkCost line =
+        sim_team_line(lower->sim->view, team, instr->collective, task->bytes, NULL);
+    task->collective = instr->collective;
+    task->duration_s =
+        sim_collective_over(line, team->n, instr->collective, task->bytes, from, to);
+    return team->n > 1 ? line.latency_s : 0;
+}
+
 Made task_lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis axis,
                      double part, const Made *before)
 {
     const SimGroupTeams *lanes = task_group_lanes(lower, instr);
-    const Form cut = form_is_gather(form_shards(instr->from)) ? instr->from : instr->to;
-    const bool heads = axis == AXIS_HEADS;
     const uint32_t fetch = before ? SIM_NO_TASK : task_ahead_return(lower, task);
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, axis, false};
+    Instr own = *instr;
+    if (axis == AXIS_HEADS) {
+        own.from = own.to = form_is_gather(form_shards(own.from)) ? own.from : own.to;
+        own.collective = COLLECTIVE_ALL_TO_ALL;
+    }
     task.kind = TASK_COLLECTIVE;
-    task.collective = heads ? COLLECTIVE_ALL_TO_ALL : instr->collective;
     task.n_fused = 1;
     for (uint32_t t = lanes->first[axis]; t < lanes->first[axis] + lanes->n[axis]; t++) {
         const SimTeam *team = &lower->tasks->teams->team[t];
         const uint32_t first_dep = lower->dep->len;
-        double from, to;
         for (uint32_t k = 0; before && k < team->n_lanes; k++)
             task_add_dep(lower,
                          task_communicated(lower, before, lanes->index[team->lane[k]]));
         if (!before)
             add_waits(lower, instr, team, fetch);
-        task.team = t;
-        task.bytes = task_bytes(lower, instr, team) * part;
-        task.from = task_shares_of(lower, instr, team, heads ? cut : instr->from, &from);
-        task.to = task_shares_of(lower, instr, team, heads ? cut : instr->to, &to);
-        const LinkCost line =
-            sim_team_line(lower->sim->view, team, task.collective, task.bytes, NULL);
-        task.duration_s =
-            sim_collective_over(line, team->n, task.collective, task.bytes, from, to);
+        set_traffic(lower, &own, team, part, &task);
         task_add(lower, task, first_dep);
     }
     return made;
@@ -179,7 +190,6 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                        false};
     task_teams(lower, instr, &first, &n);
     task.kind = TASK_COLLECTIVE;
-    task.collective = instr->collective;
     task.n_fused = 1;
     task.gradient = task_reduces_gradient(lower->sim->graph, instr);
     const bool is_measured =
@@ -187,21 +197,12 @@ void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
     for (uint32_t t = first; t < first + n; t++) {
         const SimTeam *team = &lower->tasks->teams->team[t];
         const uint32_t first_dep = lower->dep->len;
-        double from, to;
         add_waits(lower, instr, team, fetch);
         task_ahead_gather(lower, instr, task.instr);
-        task.team = t;
-        task.bytes =
-            task_bytes(lower, instr, team) * task_experts_part(lower, instr, team);
-        task.from = task_shares_of(lower, instr, team, instr->from, &from);
-        task.to = task_shares_of(lower, instr, team, instr->to, &to);
-        const LinkCost line =
-            sim_team_line(lower->sim->view, team, instr->collective, task.bytes, NULL);
-        task.duration_s =
-            sim_collective_over(line, team->n, instr->collective, task.bytes, from, to);
+        const double latency_s =
+            set_traffic(lower, instr, team, task_experts_part(lower, instr, team), &task);
         task.joins = !pays_latency;
-        if (!pays_latency && team->n > 1)
-            task.duration_s -= line.latency_s;
+        task.duration_s -= pays_latency ? 0 : latency_s;
         if (is_measured)
             task.bytes = task.duration_s = 0;
         task_add(lower, task, first_dep);

@@ -184,6 +184,33 @@ static void test_ranks_come_back(void **state)
     }
 }
 
+/* Tokens go to each machine once by DeepEP, and beside a microbatch in the other direction. */
+static void test_dispatchers(void **state)
+{
+    (void)state;
+    static const char *const FLAGS[][2] = {
+        {"--moe-token-dispatcher-type alltoall", NULL},
+        {"--moe-token-dispatcher-type alltoall --moe-enable-deepep", NULL},
+        {"--moe-token-dispatcher-type flex --moe-enable-deepep", "once"},
+        {"--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep",
+         "once"},
+        {"--moe-token-dispatcher-type alltoall --overlap-moe-expert-parallel-comm "
+         "--delay-wgrad-compute",
+         "alltoall-overlapped"},
+        {"--moe-token-dispatcher-type flex --moe-enable-deepep "
+         "--overlap-moe-expert-parallel-comm",
+         "overlapped"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FLAGS); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            "python pretrain_gpt.py --expert-model-parallel-size 4 %s\n", FLAGS[i][0]);
+        g_autoptr(Launch) launch = launch_parse("launch", text, strlen(text), &error);
+        assert_no_error(error);
+        assert_int_equal(launch->unknown->len, 0);
+        assert_true(g_strcmp0(launch_dispatcher(launch), FLAGS[i][1]) == 0);
+    }
+}
+
 /* --- scripts --- */
 
 static const char SCRIPT[] =
@@ -397,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_random_strategies_come_back),
         cmocka_unit_test(test_schedules_come_back),
         cmocka_unit_test(test_ranks_come_back),
+        cmocka_unit_test(test_dispatchers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

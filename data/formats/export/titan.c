@@ -25,13 +25,6 @@ static char *modules_text(const ExportCase *c)
     return g_string_free(text, FALSE);
 }
 
-/* A file of steps runs with stage s on rank s % pp. Where stages go there and back, torchtitan has
- * the steps itself (PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV). */
-static bool titan_goes_back(const ExportCase *c)
-{
-    return schedule_row(c->layout.schedule)->v;
-}
-
 /* FSDP shards parameters, or only gradients if parameters are kept after the forward; without it
  * replicas are whole. */
 static void put_titan(const ExportCase *c, char **value)
@@ -53,12 +46,15 @@ static void put_titan(const ExportCase *c, char **value)
         g_clear_pointer(&value[WORD_MICROBATCHES], g_free);
         return;
     }
-    const bool named = l->schedule == SCHEDULE_GPIPE ||
-                       l->schedule == SCHEDULE_BREADTH_FIRST || titan_goes_back(c);
+    /* A file of steps runs with stage s on rank s % pp. Where stages go there and back, torchtitan
+     * has the steps itself (PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV). */
+    const bool back = schedule_row(l->schedule)->v,
+               named = l->schedule == SCHEDULE_GPIPE ||
+                       l->schedule == SCHEDULE_BREADTH_FIRST || back;
     value[WORD_SCHEDULE] = g_strdup(named                 ? schedule_name(l->schedule)
                                     : l->n_stages > l->pp ? "interleaved"
                                                           : "1f1b");
-    if (!titan_goes_back(c))
+    if (!back)
         value[WORD_STEPS_FILE] = g_strconcat(c->base, ".csv", NULL);
     value[WORD_MODULES] = modules_text(c);
 }

@@ -396,6 +396,17 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     return strategy_lay_out(&s, graph, n_devices, &layout, error);
 }
 
+const char *launch_dispatcher(const Launch *launch)
+{
+    const bool once =
+        says(launch, WORD_DISPATCHER, "flex") && says(launch, WORD_ONCE, "on");
+    if (said_number(launch, WORD_EP) < 2)
+        return NULL;
+    if (says(launch, WORD_BESIDE, "on"))
+        return once ? "overlapped" : "alltoall-overlapped";
+    return once ? "once" : NULL;
+}
+
 void launch_place(const Launch *launch, const ClusterView *view, Strategy *strategy)
 {
     const uint32_t n = launch->rank->len, pp = MAX(strategy->pp, 1);

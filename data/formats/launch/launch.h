@@ -32,5 +32,7 @@ char *launch_model_keys(const Launch *launch, uint32_t n_devices);
  * contradicts: number of GPUs, batches that do not divide, layers of another model. */
 bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_devices,
                      Strategy *strategy, GError **error);
+/* How tokens reach experts, a value of the simulation's option `dispatcher`; NULL: not said. */
+const char *launch_dispatcher(const Launch *launch);
 /* Sets ranks by the table, if there is one; that of other machines is unknown. view: of GPUs. */
 void launch_place(const Launch *launch, const ClusterView *view, Strategy *strategy);
