@@ -74,8 +74,8 @@ static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_
 }
 
 /* comm: [stage], as add_turn returns it. */
-static void add_terms(const SimLinear *linear, const ClusterView *view,
-                      const BalancePrices *prices, const double *comm, double *g)
+static void balance_add_terms(const SimLinear *linear, const ClusterView *view,
+                              const BalancePrices *prices, const double *comm, double *g)
 {
     uint32_t n = view->n_devices;
     items_at (const SimTerm, term, t, linear->term, linear->n_terms) {
@@ -92,8 +92,8 @@ static void add_terms(const SimLinear *linear, const ClusterView *view,
 }
 
 /* Adds the slopes of the memory points to g and returns the sum of their fixed parts. */
-static double add_limits(const SimLinear *linear, const SimMemory *memory,
-                         const ClusterView *view, const double *price, double *g)
+static double balance_add_limits(const SimLinear *linear, const SimMemory *memory,
+                                 const ClusterView *view, const double *price, double *g)
 {
     uint32_t n = view->n_devices;
     double constant = 0;
@@ -129,9 +129,9 @@ static double balance_bound(const SimLinear *linear, const SimMemory *memory,
         end = sim_turn_end(linear, i);
         bound += add_turn(linear, view, i, end, prices->stage, comm, g);
     }
-    add_terms(linear, view, prices, comm, g);
+    balance_add_terms(linear, view, prices, comm, g);
     if (memory)
-        bound += add_limits(linear, memory, view, prices->memory, g);
+        bound += balance_add_limits(linear, memory, view, prices->memory, g);
     for (uint32_t k = 0; k < n_segments; k++) {
         double least = INFINITY;
         for (uint32_t j = 0; j < n; j++) {

@@ -208,7 +208,7 @@ static void add_limit(Master *m, uint32_t r)
 }
 
 /* The limit of each class that z breaks most; returns how many. */
-static uint32_t add_limits(Master *m)
+static uint32_t cuts_add_limits(Master *m)
 {
     const BalanceRows *rows = m->rows;
     uint32_t added = 0;
@@ -293,7 +293,7 @@ static LpStatus next_round(Master *m, BalanceCuts *cuts, bool *done, GError **er
         return status;
     read_point(m);
     double value = visit(m);
-    uint32_t broken = add_limits(m);
+    uint32_t broken = cuts_add_limits(m);
     if (broken == 0)
         take(m, value, cuts);
     *done = is_closed(cuts) || broken + add_cuts(m, false) == 0;
@@ -305,7 +305,7 @@ static LpStatus run(Master *m, BalanceCuts *cuts, GError **error)
     double value = visit(m);
     cuts->value = INFINITY;
     cuts->rounds = 0;
-    if (add_limits(m) == 0)
+    if (cuts_add_limits(m) == 0)
         take(m, value, cuts);
     add_cuts(m, true);
     while (cuts->rounds < MAX_ROUNDS) {

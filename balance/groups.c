@@ -21,7 +21,7 @@ static uint32_t number_parts(uint32_t n, const uint32_t *part, uint32_t n_parts,
 
 /* Bytes from op to op. A tensor that no op makes binds its readers to one another: a parameter lies
  * where its update runs, and is sent to the other readers. */
-static void add_flows(Mesh *mesh, const Graph *graph)
+static void groups_add_flows(Mesh *mesh, const Graph *graph)
 {
     g_autofree OpId *first = g_new(OpId, graph_n_tensors(graph) + 1);
     memset(first, 0xff, graph_n_tensors(graph) * sizeof *first);
@@ -46,7 +46,7 @@ uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t
     n_groups = MIN(n_groups, MAX(1, n / OPS_A_PART));
     g_autoptr(Mesh) mesh = mesh_new(n);
     g_autofree uint32_t *part = g_new0(uint32_t, n + 1);
-    add_flows(mesh, graph);
+    groups_add_flows(mesh, graph);
     if (n_groups > 1 && !mesh_bisect(mesh, time_s, n_groups, imbalance, part, error))
         return 0;
     return number_parts(n, part, n_groups, group);

@@ -17,8 +17,8 @@ static void add_flows(const Graph *graph, uint32_t n, Mesh *mesh)
     }
 }
 
-static bool partition(const Graph *graph, uint32_t n, uint32_t n_parts, uint32_t *part,
-                      GError **error)
+static bool segments_partition(const Graph *graph, uint32_t n, uint32_t n_parts,
+                               uint32_t *part, GError **error)
 {
     g_autoptr(Mesh) mesh = mesh_new(n);
     g_autofree double *flops = g_new(double, n);
@@ -93,7 +93,7 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_parts, uint16_t *segm
         cut_in_runs(graph, n, n_parts, segment);
     } else if (n_parts > 1) {
         g_autofree uint32_t *part = g_new0(uint32_t, n);
-        if (!partition(graph, n, n_parts, part, error))
+        if (!segments_partition(graph, n, n_parts, part, error))
             return false;
         for (OpId id = 0; id < n; id++)
             segment[id] = (uint16_t)part[id];

@@ -21,7 +21,7 @@ static bool is_priced(const Instr *instr)
            instr->collective < (Collective)COLLECTIVES_PRICED;
 }
 
-static Samples samples_new(const Program *program, uint32_t repeats)
+static Samples measure_samples_new(const Program *program, uint32_t repeats)
 {
     g_assert(repeats > 0);
     Samples s = {.n_instr = program->n, .repeats = repeats, .program = program};
@@ -158,7 +158,7 @@ bool exec_measure(ExecBackend *backend, ExecReplay *replay, const Plan *plan,
         if (!exec_replay_run(replay, error))
             return false;
     exec_backend_memory(backend); /* its peak begins here */
-    Samples samples = samples_new(plan->program, runs.repeats);
+    Samples samples = measure_samples_new(plan->program, runs.repeats);
     bool good = true;
     for (uint32_t r = 0; good && r < runs.repeats; r++)
         good = sample_run(&samples, r, backend, replay, error);

@@ -77,7 +77,7 @@ static char *fixed(const Format *spec, double value, int digits, const char *uni
 }
 
 /* "8.03 B": three digits, in thousands, millions, billions (10^9) or more. */
-static char *short_text(double number)
+static char *render_short_text(double number)
 {
     static const char *const unit[] = {"", " K", " M", " B", " T", " P", " E"};
     uint32_t u = 0;
@@ -123,7 +123,7 @@ static char *number_text(const json_t *value, const Format *spec)
         return g_strndup(rate, strlen(rate) - strlen("/s"));
     }
     if (strcmp(spec->kind, "si") == 0)
-        return short_text(number);
+        return render_short_text(number);
     if (strcmp(spec->kind, "n") == 0)
         return digits_text(value, 1);
     if (strcmp(spec->kind, "n%") == 0) {

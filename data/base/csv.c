@@ -57,7 +57,7 @@ static char *read_cell(const char **at)
 }
 
 /* The cells of a line; NULL and *error if there is none. */
-static char **split(const Csv *csv, const char *line, GError **error)
+static char **csv_split(const Csv *csv, const char *line, GError **error)
 {
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
     for (bool more = true; more; line++) {
@@ -90,13 +90,13 @@ static const char *next_line(Csv *csv)
     return NULL;
 }
 
-static bool read_header(Csv *csv, GError **error)
+static bool csv_read_header(Csv *csv, GError **error)
 {
     const char *line = next_line(csv);
     if (!line)
         return refuse(error, "%s: expected a first line that names the columns",
                       csv->file);
-    csv->column = split(csv, line, error);
+    csv->column = csv_split(csv, line, error);
     if (!csv->column)
         return false;
     csv->n_columns = g_strv_length(csv->column);
@@ -122,7 +122,7 @@ static Csv *open_text(const char *file, char *text, size_t length, GError **erro
         refuse(error, "%s: expected a text", file);
         return NULL;
     }
-    return read_header(csv, error) ? g_steal_pointer(&csv) : NULL;
+    return csv_read_header(csv, error) ? g_steal_pointer(&csv) : NULL;
 }
 
 Csv *csv_parse(const char *file, const char *text, size_t length, GError **error)
@@ -138,9 +138,9 @@ Csv *csv_read(const char *file, GError **error)
 }
 
 /* Makes a line the current one. */
-static bool read_line(Csv *csv, const char *line, GError **error)
+static bool csv_read_line(Csv *csv, const char *line, GError **error)
 {
-    csv->cell = split(csv, line, error);
+    csv->cell = csv_split(csv, line, error);
     const uint32_t n = csv->cell ? g_strv_length(csv->cell) : 0;
     return csv->cell &&
            (n == csv->n_columns ||
@@ -153,7 +153,7 @@ bool csv_each(Csv *csv, bool (*take)(const Csv *csv, void *data, GError **error)
     g_assert(csv && take);
     bool good = true;
     for (const char *line; good && (line = next_line(csv));) {
-        good = read_line(csv, line, error) && take(csv, data, error);
+        good = csv_read_line(csv, line, error) && take(csv, data, error);
         g_clear_pointer(&csv->cell, g_strfreev);
     }
     return good;

@@ -187,7 +187,7 @@ static bool read_string(Scan *scan)
     }
 }
 
-static bool is_number(const char *word)
+static bool stream_is_number(const char *word)
 {
     const char *at = word + (*word == '-');
     const size_t whole = strspn(at, "0123456789");
@@ -228,7 +228,7 @@ static bool read_word(Scan *scan)
         return false;
     const double value = g_ascii_strtod(word, &end);
     const bool whole = *end == '\0' && isfinite(value);
-    if (is_number(word) && isfinite(value)) {
+    if (stream_is_number(word) && isfinite(value)) {
         scan->events->number(scan->context, value);
     } else if (strcmp(word, "true") != 0 && strcmp(word, "false") != 0 &&
                strcmp(word, "null") != 0) {
@@ -255,7 +255,7 @@ static void open_value(Scan *scan, bool array)
     }
 }
 
-static void read_value(Scan *scan)
+static void stream_read_value(Scan *scan)
 {
     const int c = peek_after_blanks(scan);
     scan->state = AT_AFTER;
@@ -268,7 +268,7 @@ static void read_value(Scan *scan)
     }
 }
 
-static void read_member(Scan *scan)
+static void stream_read_member(Scan *scan)
 {
     if (peek(scan) != '"' || !read_string(scan) || peek_after_blanks(scan) != ':') {
         recover(scan);
@@ -288,7 +288,7 @@ static void close_value(Scan *scan)
 }
 
 /* One step inside of an object or array. */
-static void step(Scan *scan)
+static void stream_step(Scan *scan)
 {
     const int c = peek_after_blanks(scan);
     const bool array = scan->array[scan->depth];
@@ -296,9 +296,9 @@ static void step(Scan *scan)
         close_value(scan);
     } else if (scan->state != AT_AFTER && c != ',') {
         if (array)
-            read_value(scan);
+            stream_read_value(scan);
         else
-            read_member(scan);
+            stream_read_member(scan);
     } else if (c == ',') {
         if (scan->state != AT_AFTER)
             note(&scan->faults->odd, scan->line, scan->column, ",");
@@ -329,11 +329,11 @@ bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
     scan->state = AT_VALUE;
     while (scan->state != AT_END) {
         if (scan->state == AT_VALUE)
-            read_value(scan);
+            stream_read_value(scan);
         else if (scan->depth == 0)
             scan->state = AT_END;
         else
-            step(scan);
+            stream_step(scan);
         KILTER_ASSERT(scan->depth <= JSON_MAX_DEPTH);
     }
     const bool good = !scan->stopped;

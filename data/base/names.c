@@ -33,7 +33,7 @@ enum { LONGEST = 40 };
 
 /* The number of letters to insert, drop, replace or swap with a neighbour that turns one word into
  * the other (optimal string alignment distance). */
-static uint32_t distance(const char *a, const char *b)
+static uint32_t names_distance(const char *a, const char *b)
 {
     KILTER_ASSERT(strlen(a) <= LONGEST && strlen(b) <= LONGEST);
     const uint32_t n = (uint32_t)strlen(a), m = (uint32_t)strlen(b);
@@ -70,7 +70,7 @@ static uint32_t names_far(const char *name, const char *known)
     const size_t m = strlen(known);
     const bool begins =
         m >= 3 && g_str_has_prefix(name, known) && !g_ascii_isalnum(name[m]);
-    const uint32_t far = m > LONGEST ? UINT32_MAX : distance(name, known);
+    const uint32_t far = m > LONGEST ? UINT32_MAX : names_distance(name, known);
     if (begins)
         return 1 + (uint32_t)(n - m + 1) / 2;
     return far == 0 ? 0 : far <= most ? 1 + far : UINT32_MAX;

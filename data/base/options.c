@@ -57,8 +57,8 @@ static bool read_choice(const Option *option, const char *text, uint32_t *choice
     return refuse(error, "expected one of %s, got '%s'%s", list, text, hint);
 }
 
-static bool read_count(const Option *option, const char *text, uint32_t *count,
-                       GError **error)
+static bool options_read_count(const Option *option, const char *text, uint32_t *count,
+                               GError **error)
 {
     guint64 number;
     if (!g_ascii_string_to_unsigned(text, 10, (guint64)option->least,
@@ -91,8 +91,8 @@ static bool read_bytes(const char *text, uint64_t *bytes, GError **error)
     return true;
 }
 
-static bool read_text(const Option *option, const char *text, const char **kept,
-                      GError **error)
+static bool options_read_text(const Option *option, const char *text, const char **kept,
+                              GError **error)
 {
     if (option->read)
         return option->read(text, kept, error);
@@ -100,14 +100,14 @@ static bool read_text(const Option *option, const char *text, const char **kept,
     return true;
 }
 
-static bool read_member(const Option *option, const char *text, void *member,
-                        GError **error)
+static bool options_read_member(const Option *option, const char *text, void *member,
+                                GError **error)
 {
     switch (option->type) {
     case OPTION_CHOICE:
         return read_choice(option, text, member, error);
     case OPTION_COUNT:
-        return read_count(option, text, member, error);
+        return options_read_count(option, text, member, error);
     case OPTION_NUMBER:
         return number_read(text, option->least, option->most, member) ||
                refuse(error, "expected a number from %.10g to %.10g%s, got '%s'",
@@ -122,7 +122,7 @@ static bool read_member(const Option *option, const char *text, void *member,
         g_autofree char *bundled = absent ? path_find(text) : NULL;
         if (option->type == OPTION_DATA && absent && !bundled)
             return refuse(error, "%s: no such file", text);
-        return read_text(option, bundled ? bundled : text, member, error);
+        return options_read_text(option, bundled ? bundled : text, member, error);
     }
     }
     g_assert_not_reached();
@@ -131,7 +131,7 @@ static bool read_member(const Option *option, const char *text, void *member,
 bool option_set(const Option *option, void *options, const char *value, GError **error)
 {
     g_assert(option && options && value);
-    if (read_member(option, value, (char *)options + option->offset, error))
+    if (options_read_member(option, value, (char *)options + option->offset, error))
         return true;
     g_prefix_error(error, "option '%s': ", option->key);
     return false;
@@ -143,8 +143,8 @@ static void set_default(const Option *option, void *member)
     const bool is_text = option->type == OPTION_TEXT || option->type == OPTION_DATA;
     if (is_text)
         *(const char **)member = NULL;
-    const bool good = is_text ? read_text(option, option->value, member, NULL)
-                              : read_member(option, option->value, member, NULL);
+    const bool good = is_text ? options_read_text(option, option->value, member, NULL)
+                              : options_read_member(option, option->value, member, NULL);
     g_assert(good);
 }
 

@@ -14,7 +14,7 @@ enum { MOST_BYTES = 16 << 20 };
 
 /* Whether `text`, which messages call `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names
  * the line. */
-static bool check(const char *name, const char *text, gsize length, GError **error)
+static bool text_check(const char *name, const char *text, gsize length, GError **error)
 {
     const char *end = NULL;
     guint line = 1;
@@ -88,7 +88,7 @@ char *text_read(const char *file, GError **error)
         return NULL;
     }
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
-    return text && check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
+    return text && text_check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
 }
 
 char *text_from_utf16(const char *text, size_t length, size_t *out_length)

@@ -30,7 +30,7 @@ struct YamlLines {
     Level level[MAX_DEPTH];
 };
 
-static uint32_t line_of(yaml_mark_t mark)
+static uint32_t yaml_line_of(yaml_mark_t mark)
 {
     return (uint32_t)mark.line + 1;
 }
@@ -133,7 +133,7 @@ static void close_level(YamlLines *lines)
 
 static bool read_scalar(YamlLines *lines, const yaml_event_t *event, GError **error)
 {
-    uint32_t line = line_of(event->start_mark);
+    uint32_t line = yaml_line_of(event->start_mark);
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
         return fail_at(lines, line, error, "expected a text without NUL bytes");
@@ -148,7 +148,7 @@ static bool read_scalar(YamlLines *lines, const yaml_event_t *event, GError **er
 
 static bool read_event(YamlLines *lines, const yaml_event_t *event, GError **error)
 {
-    uint32_t line = line_of(event->start_mark);
+    uint32_t line = yaml_line_of(event->start_mark);
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (lines->documents++ > 0)
@@ -177,7 +177,7 @@ static bool fail_parsing(const YamlLines *lines, const yaml_parser_t *parser,
 {
     g_autofree char *what =
         g_strdup_printf("not valid YAML: %s", parser->problem ? parser->problem : "?");
-    return fail_at(lines, line_of(parser->problem_mark), error, what);
+    return fail_at(lines, yaml_line_of(parser->problem_mark), error, what);
 }
 
 static bool read_events(YamlLines *lines, const char *text, size_t length, GError **error)

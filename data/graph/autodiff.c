@@ -36,9 +36,9 @@ static char *gradient_name(const Backward *b, TensorId of, const char *suffix)
 }
 
 /* Appends a backward op whose outputs are (contributions to) the gradients of `of`. */
-static OpId append(Backward *b, OpKind kind, const char *suffix, uint32_t n_in,
-                   const TensorId *in, uint32_t n_out, const TensorId *of,
-                   const char *extents)
+static OpId autodiff_append(Backward *b, OpKind kind, const char *suffix, uint32_t n_in,
+                            const TensorId *in, uint32_t n_out, const TensorId *of,
+                            const char *extents)
 {
     Op forward = op_of(b);
     g_autofree char *name = g_strdup_printf("%s.%s", forward.name, suffix);
@@ -97,7 +97,7 @@ static void chain(Backward *b, uint32_t input, OpKind kind, const char *suffix,
     if (!wants(b, input))
         return;
     TensorId of = op_of(b).in[input];
-    OpId id = append(b, kind, suffix, n_in, in, 1, &of, extents);
+    OpId id = autodiff_append(b, kind, suffix, n_in, in, 1, &of, extents);
     contribute(b, input, graph_get_op(b->graph, id)->out[0]);
 }
 
@@ -126,7 +126,7 @@ static void differentiate_several(Backward *b, const Op *op, OpKind kind,
 {
     TensorId in[OP_MAX_IN];
     const uint32_t n_in = read_tensors(op, dy, reads, in);
-    const OpId id = append(b, kind, suffix, n_in, in, n, op->in + first, NULL);
+    const OpId id = autodiff_append(b, kind, suffix, n_in, in, n, op->in + first, NULL);
     const TensorId gradient = graph_get_op(b->graph, id)->out[0];
     for (uint32_t i = 0; i < n; i++) /* a choice of frozen layers has no gradient */
         if (kind != OP_SPARSE_ATTENTION_DX || wants(b, first + i))
@@ -175,8 +175,8 @@ static void differentiate_concat(Backward *b, const Op *op, TensorId dy)
         g_autofree char *extents =
             g_strdup_printf("A=%u", graph_tensor(b->graph, op->in[i])->dim[dim]);
         g_autofree char *suffix = g_strdup_printf("d%u", i);
-        const OpId id = append(b, last ? OP_JOIN_PART : OP_CONCAT_PART, suffix, 1, &dy, 1,
-                               &op->in[i], extents);
+        const OpId id = autodiff_append(b, last ? OP_JOIN_PART : OP_CONCAT_PART, suffix,
+                                        1, &dy, 1, &op->in[i], extents);
         g_array_index(b->graph->ops, Op, id).attr.first = before;
         contribute(b, i, graph_get_op(b->graph, id)->out[0]);
     }

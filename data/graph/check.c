@@ -96,7 +96,7 @@ static char *bind_operand(const char *operand, const Shape *shape, uint32_t posi
     return NULL;
 }
 
-static char *check_outputs(const char *outputs, const Extents *e)
+static char *graph_check_outputs(const char *outputs, const Extents *e)
 {
     g_auto(GStrv) operand = g_strsplit(outputs, ",", -1);
     for (uint32_t o = 0; operand[o]; o++) {
@@ -254,7 +254,7 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
     char *what = read_extents(extents, &e);
     for (uint32_t i = 0; !what && i < n_in; i++)
         what = bind_operand(operand[i], &in[i], i, &e);
-    what = what ? what : check_outputs(side[1], &e);
+    what = what ? what : graph_check_outputs(side[1], &e);
     what = what ? what : check_ties(kind, &e);
     what = what ? what : check_attr(kind, attr, &e);
     if (!what && op_kind_is_view(kind) &&

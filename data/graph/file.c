@@ -66,7 +66,7 @@ static json_t *tensor_json(const Tensor *tensor)
     return node;
 }
 
-static json_t *op_json(const Graph *graph, const Op *op)
+static json_t *graph_op_json(const Graph *graph, const Op *op)
 {
     json_t *in = json_array();
     for (uint32_t i = 0; i < op->n_in; i++)
@@ -97,7 +97,7 @@ static json_t *nodes_json(const Graph *graph)
         for (; layer <= op->layer; layer++)
             json_array_append_new(
                 nodes, json_pack("{s:s}", "layer", graph_layer_name(graph, layer)));
-        json_array_append_new(nodes, op_json(graph, op));
+        json_array_append_new(nodes, graph_op_json(graph, op));
     }
     return nodes;
 }

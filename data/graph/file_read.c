@@ -170,8 +170,8 @@ static bool check_cross_entropy(const Reader *r, const TensorId *in)
                "their label_logit");
 }
 
-static bool read_inputs(const Reader *r, OpKind kind, uint32_t *n_in, TensorId *in,
-                        Shape *shape)
+static bool graph_read_inputs(const Reader *r, OpKind kind, uint32_t *n_in, TensorId *in,
+                              Shape *shape)
 {
     const json_t *names = json_object_get(r->at.item, "in");
     if (!json_is_array(names) || json_array_size(names) > OP_MAX_IN)
@@ -231,7 +231,7 @@ static bool check_op_keys(const Reader *r)
     return json_known(&r->at, r->at.item, known);
 }
 
-static bool read_op(const Reader *r)
+static bool graph_read_op(const Reader *r)
 {
     const char *name = json_string_value(json_object_get(r->at.item, "op")),
                *kind_name = json_string_value(json_object_get(r->at.item, "kind")),
@@ -249,7 +249,7 @@ static bool read_op(const Reader *r)
                          kind_name ? kind_name : "nothing");
     if (json_object_get(r->at.item, "extents") && !extents)
         return json_fail(&r->at, "extents", "expected a string");
-    if (!read_attr(r, &attr) || !read_inputs(r, kind, &n_in, in, shape))
+    if (!read_attr(r, &attr) || !graph_read_inputs(r, kind, &n_in, in, shape))
         return false;
     g_autofree char *wrong = op_check(kind, &attr, n_in, shape, extents);
     if (wrong)
@@ -261,7 +261,7 @@ static bool read_op(const Reader *r)
                          graph_get_op(r->graph, graph_tensor(r->graph, out)->producer));
 }
 
-static bool read_node(Reader *r, size_t n)
+static bool graph_read_node(Reader *r, size_t n)
 {
     const char *layer = json_string_value(json_object_get(r->at.item, "layer"));
     const bool last = r->at.index + 1 == n;
@@ -276,7 +276,7 @@ static bool read_node(Reader *r, size_t n)
         return read_parameter(r);
     if (!json_object_get(r->at.item, "op"))
         return json_fail(&r->at, "op", "expected layer, input, parameter or op");
-    if (!read_op(r))
+    if (!graph_read_op(r))
         return false;
     const TensorId out = graph_n_tensors(r->graph) - 1;
     const bool loss = graph_tensor(r->graph, out)->role == ROLE_LOSS;
@@ -299,7 +299,7 @@ static bool read_nodes(Reader *r)
         r->at.item = json_array_get(nodes, r->at.index);
         if (!json_is_object(r->at.item))
             return json_fail(&r->at, "", "expected an object");
-        if (!read_node(r, n))
+        if (!graph_read_node(r, n))
             return false;
     }
     r->at.index--;

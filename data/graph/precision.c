@@ -66,7 +66,7 @@ static const struct {
     {"none", DTYPE_NONE, 1u << STATE_WEIGHTS | 1u << STATE_MASTER},
 };
 
-static bool set_format(StateFormats *states, StateKind state, const char *word)
+static bool precision_set_format(StateFormats *states, StateKind state, const char *word)
 {
     for (uint32_t i = 0; i < G_N_ELEMENTS(FORMAT); i++)
         if (strcmp(FORMAT[i].word, word) == 0 && FORMAT[i].of & 1u << state) {
@@ -80,12 +80,12 @@ bool state_formats_set(StateFormats *states, const char *key, const char *value)
 {
     const StateKind state = TEXT_PLACE(STATE_KEYS, STATE_MOMENT + 1, key);
     if (state < STATE_MOMENT)
-        return set_format(states, state, value);
+        return precision_set_format(states, state, value);
     g_auto(GStrv) word = g_strsplit(value, "/", 0);
     const uint32_t n = g_strv_length(word);
     return state == STATE_MOMENT && n >= 1 && n <= 2 &&
-           set_format(states, STATE_MOMENT, word[0]) &&
-           set_format(states, STATE_SECOND, word[n - 1]);
+           precision_set_format(states, STATE_MOMENT, word[0]) &&
+           precision_set_format(states, STATE_SECOND, word[n - 1]);
 }
 
 static const char *word_of(DType format, Precision precision)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static uint32_t find(uint32_t *parent, uint32_t x)
+static uint32_t seal_find(uint32_t *parent, uint32_t x)
 {
     KILTER_ASSERT(parent[x] <= x || parent[parent[x]] != GRAPH_NONE);
     while (parent[x] != x)
@@ -95,7 +95,7 @@ static OpLook look_at(const Graph *graph, OpId id)
     return look;
 }
 
-static void find_alike(Graph *graph)
+static void seal_find_alike(Graph *graph)
 {
     g_autoptr(GHashTable) first = g_hash_table_new_full(
         g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
@@ -137,12 +137,12 @@ void graph_seal(Graph *graph)
                 int l = space->dim_loop[operand][d];
                 if (!space->loop[l].shardable && !space->loop[l].divided)
                     continue;
-                uint32_t node = find(parent, t * TENSOR_MAX_RANK + d);
+                uint32_t node = seal_find(parent, t * TENSOR_MAX_RANK + d);
                 driven[t * TENSOR_MAX_RANK + d] = true;
                 if (first[l] == GRAPH_NONE)
                     first[l] = node;
                 else
-                    parent[node] = find(parent, first[l]);
+                    parent[node] = seal_find(parent, first[l]);
             }
         }
     }
@@ -150,7 +150,7 @@ void graph_seal(Graph *graph)
         for (TensorId t = 0; t < graph->tensors->len; t++) {
             Tensor *tensor = &g_array_index(graph->tensors, Tensor, t);
             for (uint32_t d = 0; d < tensor->rank; d++) {
-                uint32_t root = find(parent, t * TENSOR_MAX_RANK + d);
+                uint32_t root = seal_find(parent, t * TENSOR_MAX_RANK + d);
                 if (set)
                     tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
                 else
@@ -160,7 +160,7 @@ void graph_seal(Graph *graph)
     for (OpId id = 0; id < graph->ops->len; id++)
         cut_op(graph, id);
     KILTER_WALK(walk_units(graph));
-    find_alike(graph);
+    seal_find_alike(graph);
     static gint sealed;
     graph->serial = 1 + (uint32_t)g_atomic_int_add(&sealed, 1);
     graph->sealed = true;

@@ -50,7 +50,7 @@ static const char *const COLUMN[] = {"device",   "kind",  "shape",  "ranks",
                                      "share",    "flops", "bytes",  "repeats",
                                      "median_s", "low_s", "high_s", NULL};
 
-static bool read_kind(const Csv *csv, Measurement *m, GError **error)
+static bool measurement_read_kind(const Csv *csv, Measurement *m, GError **error)
 {
     const char *text = csv_text(csv, "kind");
     m->op = op_kind_from_name(text);
@@ -66,10 +66,10 @@ static bool read_kind(const Csv *csv, Measurement *m, GError **error)
 static const double MOST = 1e18, LONGEST_S = 1e6, SHORTEST_S = 1e-12;
 enum { MOST_RANKS = 65536, MOST_REPEATS = 1000000000 };
 
-static bool read_row(const Csv *csv, void *list, GError **error)
+static bool measurement_read_row(const Csv *csv, void *list, GError **error)
 {
     Measurement m = {0};
-    if (!read_kind(csv, &m, error) ||
+    if (!measurement_read_kind(csv, &m, error) ||
         !csv_count(csv, "ranks", 1, MOST_RANKS, &m.ranks, error) ||
         !csv_number(csv, "share", 0, 1, &m.share, error) ||
         !csv_number(csv, "flops", 0, MOST, &m.flops, error) ||
@@ -95,7 +95,7 @@ static bool parse_csv(const char *file, const char *text, size_t length, GArray 
     static const char *const others[] = {"hosts", NULL};
     g_autoptr(Csv) csv = csv_parse(file, text, length, error);
     return csv && csv_expect(csv, COLUMN, others, error) &&
-           csv_each(csv, read_row, list, error);
+           csv_each(csv, measurement_read_row, list, error);
 }
 
 /* Makes one table for each run of rows of the same kind and number of ranks. */

@@ -179,7 +179,7 @@ static void tie(OpId op, size_t instance, bool made, void *data)
     t->above[MAX(a, b)] = MIN(a, b);
 }
 
-static void mark(OpId op, size_t instance, bool made, void *data)
+static void plan_mark(OpId op, size_t instance, bool made, void *data)
 {
     (void)instance, (void)made;
     ((bool *)data)[op] = true;
@@ -188,7 +188,7 @@ static void mark(OpId op, size_t instance, bool made, void *data)
 bool *plan_sharded_ops(const Program *program, const Graph *graph)
 {
     bool *sharded = g_new0(bool, graph_n_ops(graph));
-    each_sharded(program, graph, mark, sharded);
+    each_sharded(program, graph, plan_mark, sharded);
     return sharded;
 }
 

@@ -277,7 +277,7 @@ static bool read_replica(const Reader *r, size_t g, const json_t *ids, uint32_t 
 }
 
 /* Reads a group: a list of replicas, or {"shards", "replicas"}. */
-static bool read_group(const Reader *r, size_t g, const json_t *group)
+static bool program_read_group(const Reader *r, size_t g, const json_t *group)
 {
     const json_t *shards = json_object_get(group, "shards");
     const json_t *replicas =
@@ -320,7 +320,7 @@ bool reader_groups(const Reader *r)
     if (json_array_size(groups) == 0 || json_array_size(groups) >= UINT16_MAX)
         return reader_expected(r, "groups", READER_WHOLE, "a list of groups", groups);
     for (size_t g = 0; g < json_array_size(groups); g++)
-        if (!read_group(r, g, json_array_get(groups, g)))
+        if (!program_read_group(r, g, json_array_get(groups, g)))
             return false;
     return true;
 }

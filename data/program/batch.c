@@ -78,7 +78,7 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
 
 /* Whether both tensors have one number or index per token, or pixel, of the same batch, or `a` has
  * indices or vectors of its samples: the sound or the images beside the words. */
-static bool alike(const Tensor *a, const Tensor *b)
+static bool batch_alike(const Tensor *a, const Tensor *b)
 {
     enum { INDICES = 2, VECTORS = 3 };
     return (a->dtype == b->dtype && a->rank == b->rank &&
@@ -96,7 +96,7 @@ static void init_forms(BatchForms *batch, const Graph *graph)
         const bool input = tensor->role == ROLE_INPUT && tensor->rank > 0;
         batch->form[t] = tensor->role == ROLE_INPUT ? UNKNOWN : FORM_IDENTITY;
         first = first || !input ? first : tensor;
-        if (input && alike(tensor, first))
+        if (input && batch_alike(tensor, first))
             batch->form[t] = form_gather(0);
     }
     batch->units = first ? first->units[0] : 0;

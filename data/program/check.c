@@ -152,7 +152,7 @@ static bool check_instr(Check *check)
 }
 
 /* Checks that groups have devices, each once. */
-static bool check_groups(const Program *program, GError **error)
+static bool program_check_groups(const Program *program, GError **error)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     items_at (const DeviceGroup, group, g, program->group, program->n_groups) {
@@ -190,7 +190,7 @@ static bool check_cut(const Program *program, const BatchForms *batch, GError **
 bool program_check(const Program *program, const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = NULL;
-    if (!check_groups(program, error))
+    if (!program_check_groups(program, error))
         return false;
     if (!batch_forms_of_program(program, graph, &batch, error) ||
         !check_cut(program, batch, error))

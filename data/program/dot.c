@@ -40,7 +40,7 @@ static char *fold(const Dot *dot, const Instr *instr)
                            PASS[op->pass]);
 }
 
-static uint32_t add_node(Dot *dot, const Instr *instr)
+static uint32_t dot_add_node(Dot *dot, const Instr *instr)
 {
     static const char *const SHAPE[] = {[INSTR_LOAD] = "plaintext",
                                         [INSTR_COMPUTE] = "box",
@@ -113,7 +113,7 @@ char *program_dot(const Program *program, const Graph *graph)
         .edge = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
     };
     items_each (const Instr, instr, program->instr, program->n) {
-        const uint32_t node = add_node(&dot, instr);
+        const uint32_t node = dot_add_node(&dot, instr);
         add_edges(&dot, instr, node);
         take_made(&dot, instr, node);
     }

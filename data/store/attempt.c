@@ -132,8 +132,8 @@ static bool deaths_of(const Store *store, const char *hash, uint32_t *deaths, bo
     return code == SQLITE_ROW || code == SQLITE_DONE;
 }
 
-static bool note(const Store *store, const char *hash, uint32_t deaths,
-                 const char *message)
+static bool attempt_note(const Store *store, const char *hash, uint32_t deaths,
+                         const char *message)
 {
     sqlite3_stmt *s = store->claim;
     int at = 1;
@@ -170,7 +170,7 @@ static bool claim_one(Store *store, const StoreAsked *asked, uint32_t flags,
              : deaths >= STORE_DEATHS ? STORE_POISON
              : suspect                ? STORE_SUSPECT
                                       : STORE_CLAIMED;
-    return *claim != STORE_CLAIMED || note(store, asked->hash, deaths, NULL);
+    return *claim != STORE_CLAIMED || attempt_note(store, asked->hash, deaths, NULL);
 }
 
 bool store_claim(Store *store, const StoreAsked *asked, uint32_t flags, StoreClaim *claim,
@@ -199,7 +199,7 @@ bool store_give_up(Store *store, const char *hash, const char *message, GError *
         good = deaths_of(store, hash, &deaths, &ended) &&
                (deaths == UINT32_MAX ||
                 (!message && deaths == 0 ? store_drop_attempt(store, hash)
-                                         : note(store, hash, deaths, message)));
+                                         : attempt_note(store, hash, deaths, message)));
     } else {
         all = g_strdup_printf(
             "DELETE FROM attempt WHERE message IS NULL AND process = '%s'",

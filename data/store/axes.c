@@ -33,7 +33,7 @@ static void add_name(void *set, const char *name)
     g_hash_table_add(set, g_strdup(name));
 }
 
-static int take_name(void *set, int n_columns, char **value, char **column)
+static int axes_take_name(void *set, int n_columns, char **value, char **column)
 {
     (void)column;
     g_assert(n_columns == 1);
@@ -45,7 +45,7 @@ bool store_axes_read(Store *store)
 {
     g_assert(store->db);
     g_hash_table_remove_all(store->axis);
-    if (sqlite3_exec(store->db, AXES, take_name, store->axis, NULL) != SQLITE_OK)
+    if (sqlite3_exec(store->db, AXES, axes_take_name, store->axis, NULL) != SQLITE_OK)
         return false;
     g_autofree char *view = store_axes_view(store);
     g_autofree char *there = store_one_value(

@@ -10,7 +10,7 @@
 enum { SEAL_BYTES = 8 };
 
 /* Adds type and bytes of a value, so that NULL differs from "", and two columns from one. */
-static void add_value(GChecksum *sum, sqlite3_value *value)
+static void database_add_value(GChecksum *sum, sqlite3_value *value)
 {
     const uint8_t type = (uint8_t)sqlite3_value_type(value);
     g_checksum_update(sum, &type, 1);
@@ -35,7 +35,7 @@ static void seal(sqlite3_context *context, int n, sqlite3_value **value)
     uint8_t digest[STORE_HASH_BYTES];
     gsize length = sizeof digest;
     for (int i = 0; i < n; i++)
-        add_value(sum, value[i]);
+        database_add_value(sum, value[i]);
     g_checksum_get_digest(sum, digest, &length);
     sqlite3_result_blob(context, digest, SEAL_BYTES, SQLITE_TRANSIENT);
 }

@@ -38,7 +38,7 @@ static cudaMemPool_t pool_of(CudaQueue *queue)
 
 /* Keeps released memory in the pool. By default each wait gives it back to the system, so that the
  * next iteration would have to map it again. */
-static void keep_memory(CudaQueue *queue)
+static void queue_keep_memory(CudaQueue *queue)
 {
     uint64_t all = UINT64_MAX;
     cudaMemPool_t pool = pool_of(queue);
@@ -58,7 +58,7 @@ bool cuda_queue_init(CudaQueue *queue, int device, bool single)
                          "cudaStreamCreate");
     queue->stream = stream;
     if (!queue->trouble)
-        keep_memory(queue);
+        queue_keep_memory(queue);
     return !queue->trouble;
 }
 

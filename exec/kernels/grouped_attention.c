@@ -111,8 +111,8 @@ static uint64_t at_distance(const Shape *n, const Query *i, uint64_t k, uint64_t
 }
 
 /* Computes S of one query; -infinity where it does not see the key. */
-static void scores_of(const Shape *n, const Query *i, const double *q, const double *kv,
-                      double *row)
+static void grouped_scores_of(const Shape *n, const Query *i, const double *q,
+                              const double *kv, double *row)
 {
     const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
     const uint64_t at = n->first_query + i->q;
@@ -155,7 +155,7 @@ static void attend(const KernelCall *call, bool fused)
         const double sink = call->op->n_in > 2 && !n.a
                                 ? call->in[2].data[query.h * n.group + i % n.group]
                                 : -INFINITY;
-        scores_of(&n, &query, q, kv, row);
+        grouped_scores_of(&n, &query, q, kv, row);
         const double statistic = softmax_row(row, n.keys, sink);
         if (fused)
             call->out[1].data[query.statistic] = statistic;
@@ -190,12 +190,12 @@ static void attend_dx(const KernelCall *call, bool fused)
         const double *g = dy + i * n.values;
         double mean = 0;
         if (fused) {
-            scores_of(&n, &query, q, kv, scratch);
+            grouped_scores_of(&n, &query, q, kv, scratch);
             for (uint64_t k = 0; k < n.keys; k++)
                 scratch[k] = exp(scratch[k] - call->in[3].data[query.statistic]);
         }
         if (n.a) {
-            scores_of(&n, &query, q, kv, scratch);
+            grouped_scores_of(&n, &query, q, kv, scratch);
             softmax_row(scratch, n.keys, -INFINITY);
         }
         for (uint64_t k = 0; k < n.keys; k++)

@@ -23,7 +23,7 @@ typedef struct {
 static CLEAR_DEFINE(rows_clear, Rows, rows,
                     free_each(rows->index, rows->a, rows->y, rows->bytes));
 
-static bool belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
+static bool calibrate_belongs(const Work *work, uint32_t i, const CalibrationFit *fit)
 {
     const Measurement *m = calibrate_row(work, i);
     const Placing *placing = &work->placing[i];
@@ -82,13 +82,13 @@ static gint by_bytes(gconstpointer a, gconstpointer b, gpointer measurements)
 }
 
 /* The rows of a fit by their bytes, the smallest first. */
-static Rows rows_of(const Work *work, const CalibrationFit *fit)
+static Rows calibrate_rows_of(const Work *work, const CalibrationFit *fit)
 {
     const uint32_t most = work->measurements->len;
     Rows rows = {.k = fit->device ? 3 : 2};
     rows.index = g_new(uint32_t, most + 1);
     for (uint32_t i = 0; i < most; i++)
-        if (belongs(work, i, fit))
+        if (calibrate_belongs(work, i, fit))
             rows.index[rows.n++] = i;
     g_qsort_with_data(rows.index, (gint)rows.n, sizeof *rows.index, by_bytes,
                       work->measurements->data);
@@ -174,7 +174,7 @@ static void fit_curve(Work *work, Rows *rows, CalibrationFit *fit, double *predi
 /* Fits the op, collective or link that `fit` names, if there are measurements of it. */
 static void add_fit(Work *work, CalibrationFit fit)
 {
-    Rows rows = rows_of(work, &fit);
+    Rows rows = calibrate_rows_of(work, &fit);
     if (rows.n > 0) {
         g_autofree double *predicted = g_new(double, rows.n);
         const bool curve = fit.collective != COLLECTIVES;
@@ -302,7 +302,7 @@ static void add_twos(Work *work)
 
 /* Fits ops, by device type in the cluster's order and by kind, then collectives between machines
  * and inside them. */
-static void fit_all(Work *work)
+static void calibrate_fit_all(Work *work)
 {
     const uint32_t n_types = work->cluster->n_types;
     CollectiveCurves *curves = &work->cluster->curves;
@@ -368,7 +368,7 @@ Calibration *calibrate(const GArray *measurements, const CalibrateOptions *optio
     if (good) {
         calibration->placing = work.placing =
             place_measurements(rows, work.cluster, sheets);
-        fit_all(&work);
+        calibrate_fit_all(&work);
         good = check_used(&work, error) && calibrate_put_fits(&work, error);
         calibration->agreement = agreement_of_all(&work);
     }

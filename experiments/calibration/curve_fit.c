@@ -83,7 +83,7 @@ void curve_fit_predict(const CollectiveCurve *curve, const double *bytes, uint32
 
 /* --- latency per step --- */
 
-static CurvePlace place_of(const CollectiveCurve *curve)
+static CurvePlace curve_place_of(const CollectiveCurve *curve)
 {
     return (CurvePlace){curve->device, curve->ranks, curve->hosts};
 }
@@ -97,7 +97,7 @@ static double slope_of(const CollectiveCurves *curves, const CollectiveCurve *li
         if (!(curve->kind == like->kind && (curve->hosts == 1) == (like->hosts == 1) &&
               g_strcmp0(curve->device, like->device) == 0))
             continue;
-        const double steps = curve_steps(curve->kind, place_of(curve));
+        const double steps = curve_steps(curve->kind, curve_place_of(curve));
         const double latency_s = curve_at(curve, 0);
         n++;
         x += steps;
@@ -121,7 +121,7 @@ static double sheet_part(const Sheets *sheets, const CollectiveCurve *curve)
                                 : NULL;
     const double base_s = link ? link->base_s : sheets->base_s;
     const double hop_s = link ? link->hop_s : sheets->hop_s;
-    const double all_s = base_s + hop_s * curve_steps(curve->kind, place_of(curve));
+    const double all_s = base_s + hop_s * curve_steps(curve->kind, curve_place_of(curve));
     return all_s > 0 ? hop_s / all_s : 0;
 }
 

@@ -212,7 +212,7 @@ static double preference(const Work *work, uint32_t i)
 
 /* Chooses, for the fit of each row, the row whose ranks are taken. There are few fits, so a row is
  * compared with the first row of each. */
-static void choose(Work *work)
+static void place_choose(Work *work)
 {
     const uint32_t n = work->measurements->len;
     g_autofree uint32_t *best = g_new(uint32_t, n + 1); /* [first row of a fit] */
@@ -269,6 +269,6 @@ Placing *place_measurements(const GArray *measurements, const Cluster *cluster,
     }
     for (uint32_t i = 0; i < measurements->len; i++)
         work.placing[i] = place_of(&work, row(&work, i));
-    choose(&work);
+    place_choose(&work);
     return work.placing;
 }

@@ -23,7 +23,7 @@ const char *prediction_types(const ClusterView *view)
 }
 
 /* The last extent of the first op's output: for an embedding it is the width of all layers. */
-static uint32_t width_of(const Graph *graph)
+static uint32_t prediction_width_of(const Graph *graph)
 {
     const Tensor *first = graph_tensor(graph, graph_get_op(graph, 0)->out[0]);
     return first->rank > 0 ? first->dim[first->rank - 1] : 0;
@@ -45,7 +45,7 @@ static FittedPoint prediction_point(const Plan *plan, const char *planner,
                [FITTED_PP] = pp,
                [FITTED_SHARED] = tp * pp,
                [FITTED_RANKS] = work.gpus,
-               [FITTED_WIDTH] = width_of(graph),
+               [FITTED_WIDTH] = prediction_width_of(graph),
                [FITTED_SEQUENCE] =
                    work.samples > 0 ? (uint32_t)(work.tokens / work.samples) : 0}};
 }

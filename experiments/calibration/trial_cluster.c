@@ -58,7 +58,7 @@ uint32_t trial_list_alike(const GArray *list, uint32_t *first)
     return g_hash_table_size(seen);
 }
 
-static bool make_one(void *data, uint32_t i, GError **error)
+static bool trial_make_one(void *data, uint32_t i, GError **error)
 {
     const Work *work = data;
     Trial *trial = trial_at(work->list, i);
@@ -83,7 +83,7 @@ static void share(const Work *work)
     }
 }
 
-static bool predict_one(void *data, uint32_t i, GError **error)
+static bool trial_predict_one(void *data, uint32_t i, GError **error)
 {
     const Work *work = data;
     double time_s;
@@ -142,7 +142,7 @@ static double runtime_bytes(const TrialCluster *fitted, const Trial *trial)
     return most;
 }
 
-static void judge_memory(const Work *work, TrialCluster *fitted)
+static void trial_judge_memory(const Work *work, TrialCluster *fitted)
 {
     g_autoptr(GArray) peak = g_array_new(false, false, sizeof(double)),
                       measured = g_array_new(false, false, sizeof(double));
@@ -223,20 +223,20 @@ static bool start_from(const Cluster *base, TrialCluster *fitted, GError **error
 
 static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError **error)
 {
-    if (!parallel_each(work->list->len, threads, make_one, work, error))
+    if (!parallel_each(work->list->len, threads, trial_make_one, work, error))
         return false;
     share(work);
     if (!fit_measured(work, fitted, threads, error))
         return false;
     work->costs = &fitted->fit.costs;
-    if (!parallel_each(work->list->len, threads, predict_one, work, error))
+    if (!parallel_each(work->list->len, threads, trial_predict_one, work, error))
         return false;
     for (uint32_t i = 0; i < work->list->len; i++)
         work->detail[i] = work->detail[work->first[i]];
     fitted->runtime = g_new(RuntimeMemory, fitted->base->n_types);
     for (uint32_t t = 0; t < fitted->base->n_types; t++)
         fitted->runtime[t] = runtime_of(fitted->base->type[t].name, work);
-    judge_memory(work, fitted);
+    trial_judge_memory(work, fitted);
     if (!make_cluster(fitted, error))
         return false;
     fitted_free(fitted->cluster->fitted);

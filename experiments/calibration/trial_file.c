@@ -35,8 +35,8 @@ static bool is_given(const Csv *csv, const char *column)
 /* --- the cluster --- */
 
 /* Keeps the first `most` machines of a device type (NULL: any). */
-static bool keep_first(const Csv *csv, const Cluster *cluster, const char *type,
-                       uint32_t most, bool *keep, GError **error)
+static bool trial_keep_first(const Csv *csv, const Cluster *cluster, const char *type,
+                             uint32_t most, bool *keep, GError **error)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < cluster->n_machines && n < most; i++) {
@@ -59,7 +59,7 @@ static bool read_machines(const Csv *csv, const Cluster *cluster, bool *keep,
     uint32_t n;
     if (!strchr(csv_text(csv, "machines"), '='))
         return csv_count(csv, "machines", 1, MOST_GPUS, &n, error) &&
-               keep_first(csv, cluster, NULL, n, keep, error);
+               trial_keep_first(csv, cluster, NULL, n, keep, error);
     g_auto(GStrv) part = g_strsplit_set(csv_text(csv, "machines"), " ;", -1);
     for (char **p = part; *p; p++) {
         if (!**p)
@@ -70,7 +70,7 @@ static bool read_machines(const Csv *csv, const Cluster *cluster, bool *keep,
             return csv_fail(csv, "machines", error,
                             "expected TYPE=COUNT for each device type, got '%s'", *p);
         *value = '\0';
-        if (!keep_first(csv, cluster, *p, (uint32_t)count, keep, error))
+        if (!trial_keep_first(csv, cluster, *p, (uint32_t)count, keep, error))
             return false;
     }
     return true;
@@ -105,8 +105,8 @@ static bool cut_cluster(const Csv *csv, Cluster *cluster, GError **error)
     return true;
 }
 
-static bool read_cluster(const Csv *csv, const Reading *reading, Trial *trial,
-                         GError **error)
+static bool trial_read_cluster(const Csv *csv, const Reading *reading, Trial *trial,
+                               GError **error)
 {
     g_autoptr(Cluster) cluster = is_given(csv, "cluster")
                                      ? cluster_load(csv_text(csv, "cluster"), error)
@@ -150,7 +150,7 @@ static bool read_peak(const Csv *csv, Trial *trial, GError **error)
     return good;
 }
 
-static bool read_measured(const Csv *csv, Trial *trial, GError **error)
+static bool trial_read_measured(const Csv *csv, Trial *trial, GError **error)
 {
     double per_gpu;
     trial->measured_s = trial->tokens_per_s = trial->samples_per_s = NAN;
@@ -196,7 +196,7 @@ static void read_plan(const Csv *csv, Trial *trial)
 }
 
 /* The fidelity that predicts the trial; NULL: trial_fidelity chooses. */
-static bool read_fidelity(const Csv *csv, Trial *trial, GError **error)
+static bool trial_read_fidelity(const Csv *csv, Trial *trial, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     if (!is_given(csv, "fidelity"))
@@ -224,9 +224,9 @@ static bool trial_take(const Csv *csv, void *data, GError **error)
             : g_strdup_printf("%s on %s %s x %s", trial.model, csv_text(csv, "cluster"),
                               csv_text(csv, "machines"), csv_text(csv, "gpus"));
     read_plan(csv, &trial);
-    const bool good = read_fidelity(csv, &trial, error) &&
-                      read_cluster(csv, reading, &trial, error) &&
-                      read_measured(csv, &trial, error);
+    const bool good = trial_read_fidelity(csv, &trial, error) &&
+                      trial_read_cluster(csv, reading, &trial, error) &&
+                      trial_read_measured(csv, &trial, error);
     if (good)
         g_array_append_val(reading->list, trial);
     else

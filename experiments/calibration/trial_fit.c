@@ -577,7 +577,7 @@ static bool try_open(TrialProblem *problem, bool *open, TrialFit *fit, bool *tak
     return good;
 }
 
-static bool try_all(TrialProblem *problem, TrialFit *fit, GError **error)
+static bool trial_try_all(TrialProblem *problem, TrialFit *fit, GError **error)
 {
     bool open[COSTS], taken = true;
     for (Cost cost = 0; cost < COSTS; cost++)
@@ -606,7 +606,7 @@ static bool fit_problem(TrialProblem *problem, const TrialFitOptions *options,
     if (options->hold_out) {
         fit->held_out_s = g_new0(double, problem->n + 1);
         if (!hold_out(problem, fit->held_out_s, error) || !sharpen(problem, fit, error) ||
-            !try_all(problem, fit, error) || !sharpen(problem, fit, error))
+            !trial_try_all(problem, fit, error) || !sharpen(problem, fit, error))
             return false;
         trial_problem_weigh(problem);
         fit->held_out =

@@ -151,7 +151,7 @@ static const FittedCost *told(const TrialFit *fit, const gsl_matrix *covariance,
     return &fit->costs.cost[most];
 }
 
-static GArray *choose(const TrialFit *fit, GArray *candidates, uint32_t n)
+static GArray *suggest_choose(const TrialFit *fit, GArray *candidates, uint32_t n)
 {
     GArray *list = g_array_new(false, false, sizeof(Suggestion));
     g_array_set_clear_func(list, (GDestroyNotify)clear_suggestion);
@@ -182,5 +182,5 @@ GArray *trial_suggest(const TrialFit *fit, const GArray *list, uint32_t n,
     Search search = {fit, candidates};
     if (!parallel_each(candidates->len, threads, price, &search, error))
         return NULL;
-    return choose(fit, candidates, n);
+    return suggest_choose(fit, candidates, n);
 }

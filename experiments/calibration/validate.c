@@ -236,7 +236,7 @@ bool validate_is_store(const char *file)
     return n == sizeof start && memcmp(start, magic, sizeof magic) == 0;
 }
 
-static void take_row(uint32_t n_columns, char **value, char **column, void *data)
+static void validate_take_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     Validation *v = data;
     (void)n_columns;
@@ -270,7 +270,7 @@ Validation *validate_store(const char *file, GError **error)
         " planner, ratios, hash";
     g_autoptr(Store) store = store_open_read(file, error);
     g_autoptr(Validation) v = validation_new();
-    if (!store || !store_query(store, sql, take_row, v, error))
+    if (!store || !store_query(store, sql, validate_take_row, v, error))
         return NULL;
     if (v->row->len == 0) {
         refuse(error,

@@ -292,7 +292,7 @@ static double largest_share(const Explain *e, TensorId id, Form form)
     return largest;
 }
 
-static void add_number(json_t *object, const char *key, double value)
+static void explain_add_number(json_t *object, const char *key, double value)
 {
     json_object_set_new(
         object, key, json_real(json_number_value(json_object_get(object, key)) + value));
@@ -330,10 +330,10 @@ static void add_collectives(Explain *e)
         json_t *entry = explain_entry(e->collectives, "collective", what);
         if (instr->microbatch == 0 || instr->microbatch == PROGRAM_WHOLE)
             add_tensor(e, entry, graph_tensor(e->graph, instr->tensor)->name);
-        add_number(entry, "bytes", bytes);
-        add_number(entry, "seconds",
-                   e->seconds
-                       ? e->seconds[i]
+        explain_add_number(entry, "bytes", bytes);
+        explain_add_number(
+            entry, "seconds",
+            e->seconds ? e->seconds[i]
                        : sim_collective_s(e->view, instr->collective, bytes,
                                           largest_share(e, instr->tensor, instr->from),
                                           largest_share(e, instr->tensor, instr->to)));

@@ -53,7 +53,7 @@ static uint32_t count_tensors(const Cut *cut, const char **first)
     return n;
 }
 
-static bool is_uneven(const Plan *plan, const Split *split)
+static bool shards_is_uneven(const Plan *plan, const Split *split)
 {
     static const double visible = 1.05;
     const double *ratio = &plan->ratio[(size_t)split->segment * plan->n_devices];
@@ -77,11 +77,11 @@ json_t *explain_shards(const Plan *plan, const Graph *graph)
         const char *first;
         const uint32_t n = count_tensors(&cut, &first);
         json_array_append_new(
-            list,
-            json_pack("{s:i, s:I, s:o, s:b, s:s?, s:i}", "segment", (int)split->segment,
-                      "units", (json_int_t)split->units, "counts",
-                      json_integers(split->count, plan->n_devices), "uneven",
-                      (int)is_uneven(plan, split), "tensor", first, "tensors", (int)n));
+            list, json_pack("{s:i, s:I, s:o, s:b, s:s?, s:i}", "segment",
+                            (int)split->segment, "units", (json_int_t)split->units,
+                            "counts", json_integers(split->count, plan->n_devices),
+                            "uneven", (int)shards_is_uneven(plan, split), "tensor", first,
+                            "tensors", (int)n));
     }
     return list;
 }

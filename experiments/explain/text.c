@@ -14,7 +14,7 @@ static double number_of(const json_t *object, const char *key)
 /* --- stages --- */
 
 /* "p100-0", "p100-0 and 5 like it", "" */
-static char *alike(const json_t *devices)
+static char *explain_alike(const json_t *devices)
 {
     size_t n = json_array_size(devices);
     const char *first = n ? json_string_value(json_array_get(devices, 0)) : "";
@@ -84,7 +84,7 @@ static void say_slowest(GString *text, const json_t *stages)
     json_object_foreach (waits, name, waited)
         if (json_number_value(waited) >= most_s * (1 - 1e-9))
             json_array_append_new(slowest, json_string(name));
-    g_autofree char *devices = alike(slowest);
+    g_autofree char *devices = explain_alike(slowest);
     if (total_s > 0)
         g_string_append_printf(text, "%.0f %% of the computation waits for %s.\n",
                                100 * most_s / total_s, devices);

@@ -27,7 +27,7 @@ typedef struct {
 /* No published number is larger. */
 static const double MOST = 1e15;
 
-static bool add_claim(const Csv *csv, void *data, GError **error)
+static bool claims_add_claim(const Csv *csv, void *data, GError **error)
 {
     const Reader *reader = data;
     Claim claim = {.ours = NAN, .none = NAN};
@@ -61,7 +61,7 @@ static bool read_claims(const char *figure, GArray *claims, GError **error)
     Reader reader = {figure, claims};
     g_autoptr(Csv) csv = csv_read(path, error);
     return csv && csv_expect(csv, COLUMN, others, error) &&
-           csv_each(csv, add_claim, &reader, error);
+           csv_each(csv, claims_add_claim, &reader, error);
 }
 
 /* --- ours --- */
@@ -101,7 +101,7 @@ static void judge_row(uint32_t n_columns, char **value, char **column, void *dat
         judge->unknown = g_strdup(value[0]);
 }
 
-static bool ask(const char *figure, Store *store, Claims *claims, GError **error)
+static bool claims_ask(const char *figure, Store *store, Claims *claims, GError **error)
 {
     g_autofree char *sql = figure_query(figure, "-claims.sql", error);
     Judge judge = {.claims = claims};
@@ -126,7 +126,7 @@ Claims *claims_judge(const char *figure, Store *store, GError **error)
     claims->n = list->len;
     claims->claim = (Claim *)g_array_free(list, FALSE);
     if (good && claims->n > 0)
-        good = ask(figure, store, claims, error);
+        good = claims_ask(figure, store, claims, error);
     return good ? g_steal_pointer(&claims) : NULL;
 }
 

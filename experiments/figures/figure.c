@@ -117,23 +117,23 @@ typedef struct {
     uint32_t rows;
 } Table;
 
-static void add_cells(GString *text, uint32_t n, char **cell)
+static void figure_add_cells(GString *text, uint32_t n, char **cell)
 {
     for (uint32_t i = 0; i < n; i++)
         g_string_append_printf(text, "%s%s", i ? "\t" : "", cell[i] ? cell[i] : "NaN");
     g_string_append_c(text, '\n');
 }
 
-static void add_row(uint32_t n_columns, char **value, char **column, void *data)
+static void figure_add_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     Table *table = data;
     const uint32_t n = /* drawn: all but FIGURE_ROWS, which is the last one */
         n_columns - (strcmp(column[n_columns - 1], FIGURE_ROWS) == 0);
     if (table->rows++ == 0) {
         g_string_append(table->text, "# ");
-        add_cells(table->text, n, column);
+        figure_add_cells(table->text, n, column);
     }
-    add_cells(table->text, n, value);
+    figure_add_cells(table->text, n, value);
 }
 
 /* The data file of a stored figure. Caller frees. */
@@ -142,7 +142,7 @@ static char *query_data(const char *name, Store *store, GError **error)
     g_autofree char *sql = figure_query(name, ".sql", error);
     g_autoptr(GString) text = g_string_new(NULL);
     Table table = {.text = text};
-    if (!sql || !store_query(store, sql, add_row, &table, error))
+    if (!sql || !store_query(store, sql, figure_add_row, &table, error))
         return NULL;
     if (table.rows == 0) {
         kilter_fail(error, KILTER_ERROR_FAILED,
@@ -230,7 +230,7 @@ static const struct {
 enum { USUAL_FORMATS = 2 };
 
 /* The format that the name of a file ends with, or -1 for a folder. */
-static int format_of(const char *target)
+static int figure_format_of(const char *target)
 {
     for (int i = 0; i < (int)G_N_ELEMENTS(FORMAT); i++)
         if (g_str_has_suffix(target, FORMAT[i].suffix))
@@ -240,7 +240,7 @@ static int format_of(const char *target)
 
 char *figure_path(const char *name, const char *target, int which)
 {
-    if (format_of(target) >= 0)
+    if (figure_format_of(target) >= 0)
         return which == 0 ? g_strdup(target) : NULL;
     return which < USUAL_FORMATS
                ? g_strconcat(target, "/", name, FORMAT[which].suffix, NULL)
@@ -271,7 +271,7 @@ static bool draw_in(const char *name, const Drawing *drawing, const char *scratc
                     const char *target, GError **error)
 {
     Picture picture[USUAL_FORMATS] = {0};
-    const int only = format_of(target), n = only >= 0 ? 1 : USUAL_FORMATS;
+    const int only = figure_format_of(target), n = only >= 0 ? 1 : USUAL_FORMATS;
     g_autofree char *data = g_build_filename(scratch, DATA, NULL);
     g_autofree char *claims = g_build_filename(scratch, CLAIMS, NULL);
     bool good = g_file_set_contents(data, drawing->data, -1, error) &&

@@ -31,7 +31,7 @@ static uint32_t alike(const Picture *p, uint32_t device)
 
 /* The first device of each lane; the lane that computes longest takes the last row if it had
  * none. */
-static void choose_rows(Picture *p)
+static void figure_choose_rows(Picture *p)
 {
     const SimTimeline *t = p->timeline;
     g_autofree SimBreakdown *of = g_new0(SimBreakdown, t->n_lanes);
@@ -71,7 +71,7 @@ static void choose_rows(Picture *p)
 /* --- layers --- */
 
 /* The device's part of its group's work, relative to the largest part in the group. */
-static double part_of(const Picture *p, const DeviceGroup *group, uint32_t device)
+static double figure_part_of(const Picture *p, const DeviceGroup *group, uint32_t device)
 {
     double largest = 0;
     for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
@@ -108,7 +108,7 @@ static void add_boxes(const Picture *p, uint32_t r, const DeviceGroup *group,
             end++;
         if (form[l] != FORM_NONE)
             g_string_append_printf(p->text, "%u\t%u\t%u\t%d\t%.6g\n", r, l, end, form[l],
-                                   part_of(p, group, p->row[r]));
+                                   figure_part_of(p, group, p->row[r]));
     }
 }
 
@@ -138,7 +138,7 @@ static void add_layers(const Picture *p)
 
 /* --- time --- */
 
-static uint32_t category_of(const char *name)
+static uint32_t figure_category_of(const char *name)
 {
     static const char *const category[] = {"forward", "backward", "update", "inside"};
     uint32_t c = 0;
@@ -172,7 +172,7 @@ static void put_box(const Picture *p, uint32_t r, uint32_t stream, uint32_t cate
 
 /* Boxes of the rows: row, stream, start and end in ms, category. Spans of one category that less
  * than half a pixel parts are one box, since a deep model has a hundred thousand spans. */
-static void add_spans(const Picture *p)
+static void figure_add_spans(const Picture *p)
 {
     enum { CATEGORIES = 5, HALF_PIXELS = 2500 };
     const SimTimeline *t = p->timeline;
@@ -184,7 +184,7 @@ static void add_spans(const Picture *p)
         if (span->start_s == span->end_s)
             continue;
         const uint32_t stream = span->launch ? t->n_streams : span->stream,
-                       c = category_of(
+                       c = figure_category_of(
                            sim_span_category(span, p->plan->program, p->graph));
         for (uint32_t r = 0; r < p->n_rows; r++) {
             if (!is_on(t, span, p->row[r]))
@@ -254,9 +254,9 @@ char *plan_figure_data(const Plan *plan, const Graph *graph, const ClusterView *
                  .timeline = report->timeline,
                  .text = g_string_new(NULL)};
     add_title(&p, report);
-    choose_rows(&p);
+    figure_choose_rows(&p);
     add_layers(&p);
-    add_spans(&p);
+    figure_add_spans(&p);
     return g_string_free(p.text, FALSE);
 }
 

@@ -69,9 +69,9 @@ static void add_progress(SweepProgress *all, const SweepProgress *more)
 }
 
 /* The claims by the results of a column, beside those of the experiment itself. */
-static bool add_column(const Experiment *experiment, uint32_t index,
-                       const ReproduceOptions *options, Store *store,
-                       Reproduction *reproduction, GError **error)
+static bool reproduce_add_column(const Experiment *experiment, uint32_t index,
+                                 const ReproduceOptions *options, Store *store,
+                                 Reproduction *reproduction, GError **error)
 {
     const char *name = experiment_name(experiment);
     ExperimentChange change = options->change;
@@ -109,7 +109,7 @@ static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions
         !figure_draw(name, store, reproduction->claims, false, options->folder, error))
         return false;
     for (uint32_t i = 0; i < experiment_n_columns(experiment); i++)
-        if (!add_column(experiment, i, options, store, reproduction, error))
+        if (!reproduce_add_column(experiment, i, options, store, reproduction, error))
             return false;
     return true;
 }

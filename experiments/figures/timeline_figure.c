@@ -137,7 +137,7 @@ static void choose_rows(Table *table)
 
 /* Adds the rows of one index of the data file, and the line that ends it. Index 0: row, name, and a
  * remark on it. */
-static void add_names(Table *table)
+static void timeline_figure_add_names(Table *table)
 {
     g_string_append_printf(table->text, "# row\tname\tremark\n");
     for (int row = 0; row < table->n_rows; row++)
@@ -247,7 +247,7 @@ bool timeline_figure_draw(const char *trace, const char *folder, GError **error)
     } else if ((good = check(table.events, trace, error))) {
         look(&table);
         choose_rows(&table);
-        add_names(&table);
+        timeline_figure_add_names(&table);
         add_spans(&table);
         add_memory(&table);
         good = figure_draw_text("timeline", table.text->str, folder, error);

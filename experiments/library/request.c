@@ -69,8 +69,8 @@ static bool read_options(const json_t *root, PlannerOptions *options, GError **e
 }
 
 /* fidelity: NULL for the planner's default. */
-static bool evaluate_model(const json_t *root, const char *fidelity,
-                           Evaluation *evaluation, GError **error)
+static bool request_evaluate_model(const json_t *root, const char *fidelity,
+                                   Evaluation *evaluation, GError **error)
 {
     PlannerOptions options;
     Granularity granularity;
@@ -141,7 +141,7 @@ bool request_plan(const char *request, Evaluation *evaluation, GError **error)
     bool good = root && read_fidelity(root, NULL, &fidelity, error);
     if (good && json_object_get(root, "plan"))
         good = refuse(error, "request: plan: expected a model and a cluster to plan");
-    good = good && evaluate_model(root, fidelity, evaluation, error);
+    good = good && request_evaluate_model(root, fidelity, evaluation, error);
     return good;
 }
 
@@ -151,6 +151,6 @@ bool request_evaluate(const char *request, Evaluation *evaluation, GError **erro
     const char *fidelity;
     return root &&
            read_fidelity(root, fidelity_name(FIDELITY_DEFAULT), &fidelity, error) &&
-           (json_object_get(root, "plan") ? evaluate_plan : evaluate_model)(
+           (json_object_get(root, "plan") ? evaluate_plan : request_evaluate_model)(
                root, fidelity, evaluation, error);
 }

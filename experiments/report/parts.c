@@ -28,8 +28,8 @@ static void add_name(uint32_t n_columns, char **value, char **column, void *name
 }
 
 /* Chooses the requested experiments, which must be in the store. */
-static bool choose(const char *file, GPtrArray *there, const char *const *names,
-                   GError **error)
+static bool parts_choose(const char *file, GPtrArray *there, const char *const *names,
+                         GError **error)
 {
     for (; names && *names; names++)
         if (!g_ptr_array_find_with_equal_func(there, *names, g_str_equal, NULL))
@@ -81,7 +81,7 @@ static bool report_open(ReportParts *report, const char *file, const char *const
                      "SELECT experiment FROM result GROUP BY experiment "
                      "ORDER BY experiment",
                      add_name, there, error) ||
-        !choose(file, there, names, error))
+        !parts_choose(file, there, names, error))
         return false;
     for (guint i = 0; i < there->len; i++) {
         if ((names && !g_strv_contains(names, there->pdata[i])) ||
@@ -113,7 +113,7 @@ static bool judge_columns(ReportParts *report, ReportPart *part, GError **error)
 }
 
 /* Judges the claims by the configurations that the experiment asks for now. */
-static bool judge(ReportParts *report, ReportPart *part, GError **error)
+static bool parts_judge(ReportParts *report, ReportPart *part, GError **error)
 {
     if (!part->experiment)
         return true;
@@ -130,7 +130,7 @@ static bool judge(ReportParts *report, ReportPart *part, GError **error)
 static bool judge_all(ReportParts *report, GError **error)
 {
     for (guint i = 0; i < report->part->len; i++)
-        if (!judge(report, report->part->pdata[i], error))
+        if (!parts_judge(report, report->part->pdata[i], error))
             return false;
     return true;
 }

@@ -316,8 +316,8 @@ static char *communication_of(const Drawn *d, uint32_t lane, double until_s)
     return area_path(top, bottom, BINS);
 }
 
-static json_t *row_json(const Drawn *d, const Row *row, const GArray *blocks,
-                        double until_s, json_t *pipeline)
+static json_t *drawn_row_json(const Drawn *d, const Row *row, const GArray *blocks,
+                              double until_s, json_t *pipeline)
 {
     const Device *device = &d->evaluation->view->device[row->device];
     const double whole_s = d->evaluation->report->iteration_time_s;
@@ -353,8 +353,8 @@ static json_t *figure_json(const Drawn *d, const GArray *rows, const GPtrArray *
 {
     json_t *list = json_array(), *pipeline = json_object_get(answer, "pipeline");
     for (guint i = 0; i < rows->len; i++) {
-        json_t *row = row_json(d, &g_array_index(rows, Row, i), blocks->pdata[i], until_s,
-                               pipeline);
+        json_t *row = drawn_row_json(d, &g_array_index(rows, Row, i), blocks->pdata[i],
+                                     until_s, pipeline);
         if (i == slow && rows->len > 1)
             json_object_set_new(row, "slow", json_true());
         json_array_append_new(list, row);

@@ -215,8 +215,8 @@ static uint32_t machine_end(const ClusterView *view, uint32_t first)
 }
 
 /* A machine: its frames of neighbours that are one replica of a stage, with their GPUs. */
-static json_t *machine_json(const Evaluation *evaluation, const uint32_t *stage,
-                            const uint32_t *replica, uint32_t first, uint32_t end)
+static json_t *facts_machine_json(const Evaluation *evaluation, const uint32_t *stage,
+                                  const uint32_t *replica, uint32_t first, uint32_t end)
 {
     const ClusterView *view = evaluation->view;
     const Machine *machine = &view->cluster->machine[view->device[first].machine];
@@ -259,7 +259,7 @@ static void add_machines(json_t *answer, const Evaluation *evaluation)
     for (uint32_t first = 0, end; first < view->n_devices; first = end, n++) {
         end = machine_end(view, first);
         const char *name = view->cluster->machine[view->device[first].machine].name;
-        json_t *one = machine_json(evaluation, stage, replica, first, end);
+        json_t *one = facts_machine_json(evaluation, stage, replica, first, end);
         const bool same = before && json_equal(one, before);
         if (same) {
             json_t *alike = json_object_get(last, "alike");

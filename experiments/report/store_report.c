@@ -281,7 +281,7 @@ static void set_verdict(json_t *row, Verdict verdict)
                                           "class", SHOWN[verdict].class));
 }
 
-static json_t *columns_json(const Claims *claims, const Claim *claim)
+static json_t *report_columns_json(const Claims *claims, const Claim *claim)
 {
     json_t *list = json_array();
     items_at (const ClaimColumn, column, i, claim->column, claims->n_columns) {
@@ -309,11 +309,11 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
     const char *rest = claim->reason + said;
     g_autofree char *because =
         g_strdup_printf("%.*s%s", (int)said, claim->reason, *rest == ' ' ? "\u2026" : "");
-    json_t *row =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "text", text, "where",
-                  claim->where, "paper", value, "ours", known ? ours : "no result",
-                  "verdict", claims_verdict(claim), "because", because, "note",
-                  claim->note ? claim->note : "", "columns", columns_json(claims, claim));
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o}", "text", text,
+                            "where", claim->where, "paper", value, "ours",
+                            known ? ours : "no result", "verdict", claims_verdict(claim),
+                            "because", because, "note", claim->note ? claim->note : "",
+                            "columns", report_columns_json(claims, claim));
     set_verdict(row, !known                           ? VERDICT_NONE
                      : claim->holds && !claim->fitted ? VERDICT_GOOD
                      : claim->by_ratio                ? VERDICT_SOME
@@ -361,7 +361,7 @@ static void set_counts(json_t *row, const ClaimsCount *count)
 /* --- figures --- */
 
 /* "Fig. 13" of "hap-fig13". Caller frees. */
-static char *label_of(const char *name)
+static char *report_label_of(const char *name)
 {
     const char *place = strchr(name, '-') ? strchr(name, '-') + 1 : name;
     const char *number = place + strcspn(place, "0123456789");
@@ -388,10 +388,10 @@ static bool add_picture(const ReportParts *report, const ReportPart *part, bool 
     return svg && json_object_set_new(row, "picture", json_text(svg)) == 0;
 }
 
-static json_t *figure_json(ReportParts *report, const ReportPart *part, bool first,
-                           GError **error)
+static json_t *report_figure_json(ReportParts *report, const ReportPart *part, bool first,
+                                  GError **error)
 {
-    g_autofree char *label = label_of(part->name);
+    g_autofree char *label = report_label_of(part->name);
     json_t *columns = json_array();
     json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", part->name, "label",
                             label, "about", experiment_description(part->experiment),
@@ -457,7 +457,7 @@ static bool add_parts(ReportParts *report, json_t *papers, json_t *sweeps, GErro
                 paper = paper_json(report, part->paper, error);
                 json_array_append_new(papers, paper);
             }
-            row = paper ? figure_json(report, part, i == 0, error) : NULL;
+            row = paper ? report_figure_json(report, part, i == 0, error) : NULL;
             json_array_append_new(json_object_get(paper, "figures"), row);
         }
         if (!row)

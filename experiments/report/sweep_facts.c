@@ -60,7 +60,7 @@ static double number_at(const Sweep *s, uint32_t row, uint32_t column)
     return text ? g_ascii_strtod(text, NULL) : NAN;
 }
 
-static double number_of(const Sweep *s, uint32_t row, const char *name)
+static double facts_number_of(const Sweep *s, uint32_t row, const char *name)
 {
     return number_at(s, row, frame_column(s->frame, name));
 }
@@ -262,7 +262,7 @@ static gint sweep_by_rank(gconstpointer a, gconstpointer b)
     return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static Rank *ranks_of(const Sweep *s)
+static Rank *facts_ranks_of(const Sweep *s)
 {
     const guint n = s->by.value->len;
     const uint32_t search = frame_column(s->frame, "search_time_s");
@@ -561,11 +561,11 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
         planner_of(s, i), "setting", setting, "status", cell(s, i, s->status), "hash",
         json_sprintf("%.16s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
         json_number(time_s), "times", json_number(s->regret[i]), "share",
-        json_number(number_of(s, i, "communication_s") / time_s), "bytes",
-        json_number(isnan(time_s) ? NAN : number_of(s, i, "peak_memory_bytes")),
-        "tokens_per_s", json_number(number_of(s, i, "tokens_per_s")), "samples_per_s",
-        json_number(number_of(s, i, "samples_per_s")), "mfu",
-        json_number(number_of(s, i, "mfu")));
+        json_number(facts_number_of(s, i, "communication_s") / time_s), "bytes",
+        json_number(isnan(time_s) ? NAN : facts_number_of(s, i, "peak_memory_bytes")),
+        "tokens_per_s", json_number(facts_number_of(s, i, "tokens_per_s")),
+        "samples_per_s", json_number(facts_number_of(s, i, "samples_per_s")), "mfu",
+        json_number(facts_number_of(s, i, "mfu")));
 }
 
 /* Values to pick in the table of all rows: of the settings and the planners. */
@@ -650,7 +650,7 @@ json_t *sweep_facts(Store *store, const char *experiment, GError **error)
     find_axes(&s);
     compare_rows(&s);
     const guint n = s.by.value->len;
-    g_autofree Rank *rank = ranks_of(&s);
+    g_autofree Rank *rank = facts_ranks_of(&s);
     json_t *facts = json_pack("{s:o, s:o, s:o, s:i}", "name", json_text(experiment),
                               "axes", axes_json(&s), "league", league_json(rank, n),
                               "repeated", (int)frame_n_repeated(s.frame));

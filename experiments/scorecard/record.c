@@ -32,7 +32,7 @@ static json_t *costs_json(const Trial *t, const Score *score)
     return types;
 }
 
-static json_t *detail_json(const Trial *t)
+static json_t *record_detail_json(const Trial *t)
 {
     return json_pack("{s:s, s:s, s:o, s:o, s:b}", "split", trial_split_name(t->split),
                      "contest", t->contest, "measured_s", json_number(t->measured_s),
@@ -47,7 +47,7 @@ static void ask(const TrialSet *set, const Trial *t, const Score *score,
 {
     question->subject = question_part(
         json_pack("{s:s, s:s, s:o, s:o}", "model", t->model, "data_set", set->name,
-                  "trial", trial_json(t), "measured", detail_json(t)));
+                  "trial", trial_json(t), "measured", record_detail_json(t)));
     question->cluster = question_part(json_pack("{s:o}", "costs", costs_json(t, score)));
     question->method = question_method(
         json_pack("{s:s, s:s}", "fidelity", trial_fidelity(t), "planner", t->planner));
@@ -73,7 +73,7 @@ static bool record_one(const TrialSet *set, const Score *score, uint32_t i, Stor
                               .ordinal = i};
     g_auto(Result) result = {.row = result_blank(&asked, &question)};
     StoreResult *row = &result.row;
-    result_take_detail(&result, detail_json(t));
+    result_take_detail(&result, record_detail_json(t));
     row->planner = t->planner;
     row->fidelity = trial_fidelity(t);
     row->granularity = granularity_name(GRANULARITY_GPU);

@@ -9,7 +9,7 @@
 #include "data/base/parallel.h"
 #include "experiments/calibration/prediction.h"
 
-static Trial *trial_at(const TrialSet *set, uint32_t i)
+static Trial *scorecard_trial_at(const TrialSet *set, uint32_t i)
 {
     return &g_array_index(set->trial, Trial, i);
 }
@@ -31,7 +31,7 @@ static GArray *choose(const TrialSet *set, TrialSplit split, uint32_t most)
 {
     g_autoptr(GArray) all = g_array_new(false, false, sizeof(uint32_t));
     for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = trial_at(set, i);
+        const Trial *trial = scorecard_trial_at(set, i);
         if (trial->split == split && (split != SPLIT_FIT || isfinite(trial->measured_s) ||
                                       isfinite(trial->tokens_per_s)))
             g_array_append_val(all, i);
@@ -65,7 +65,7 @@ static double *costs_of(const Score *score, const Trial *trial)
 /* Makes the plan of a trial, or records why there is none. */
 static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
 {
-    Trial *trial = trial_at(making->set, i);
+    Trial *trial = scorecard_trial_at(making->set, i);
     g_autofree double *log = costs_of(making->score, trial);
     g_autoptr(GError) failure = NULL;
     if (!trial_plan_make(trial, log, plan, &failure)) {
@@ -95,7 +95,7 @@ static bool predict_one(void *data, uint32_t k, GError **error)
     g_auto(TrialPlan) plan = {0};
     if (!make_one(making, i, &plan))
         return true;
-    g_autofree double *log = costs_of(score, trial_at(making->set, i));
+    g_autofree double *log = costs_of(score, scorecard_trial_at(making->set, i));
     score->point[i] = prediction_point_of_trial(&plan);
     return trial_plan_predict(&plan, log, &score->predicted_s[i], &score->detail[i],
                               error);
@@ -104,14 +104,14 @@ static bool predict_one(void *data, uint32_t k, GError **error)
 /* --- calibration --- */
 
 /* The bytes of a device that the runtime takes, by the trials of `index` with a measured peak. */
-static double runtime_bytes(const TrialSet *set, const GArray *index,
-                            const TrialDetail *detail)
+static double scorecard_runtime_bytes(const TrialSet *set, const GArray *index,
+                                      const TrialDetail *detail)
 {
     g_autofree double *more = g_new(double, index->len + 1);
     uint32_t n = 0;
     for (uint32_t k = 0; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
-        const double measured = trial_at(set, i)->measured_bytes;
+        const double measured = scorecard_trial_at(set, i)->measured_bytes;
         if (isfinite(measured))
             more[n++] = measured - detail[i].peak_bytes;
     }
@@ -146,12 +146,12 @@ static bool fit_plans(const TrialSet *set, const ScoreOptions *options, TrialPla
     fit.costs = (FittedCosts){0};
     for (uint32_t k = 0; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
-        g_autofree double *log = costs_of(score, trial_at(set, i));
+        g_autofree double *log = costs_of(score, scorecard_trial_at(set, i));
         if (!trial_plan_predict(&plan[k], log, &score->predicted_s[i], &score->detail[i],
                                 error))
             return false;
     }
-    score->runtime_bytes = runtime_bytes(set, index, score->detail);
+    score->runtime_bytes = scorecard_runtime_bytes(set, index, score->detail);
     for (uint32_t k = 0; k < index->len; k++)
         score->detail[index_at(index, k)].peak_bytes += score->runtime_bytes;
     return true;
@@ -184,12 +184,12 @@ static bool calibrate_trials(TrialSet *set, const ScoreOptions *options, Score *
 static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
                            const double *time_s, double *regret)
 {
-    const char *contest = trial_at(set, index_at(index, k))->contest;
+    const char *contest = scorecard_trial_at(set, index_at(index, k))->contest;
     g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
                       measured = g_array_new(false, false, sizeof(double));
     for (; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
-        const Trial *trial = trial_at(set, i);
+        const Trial *trial = scorecard_trial_at(set, i);
         if (strcmp(trial->contest, contest) != 0 || !isfinite(trial->measured_s) ||
             !isfinite(time_s[i]))
             continue;
@@ -210,7 +210,7 @@ static double judge_contests(const TrialSet *set, const GArray *index,
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     double sum = 0, regret;
     for (uint32_t k = 0; k < index->len; k++) {
-        const char *contest = trial_at(set, index_at(index, k))->contest;
+        const char *contest = scorecard_trial_at(set, index_at(index, k))->contest;
         if (!g_hash_table_add(seen, (gpointer)contest) ||
             !contest_regret(set, index, k, time_s, &regret))
             continue;
@@ -262,7 +262,7 @@ static void judge_baselines(const TrialSet *set, const GArray *index, Score *sco
     g_autoptr(GArray) point = g_array_new(false, false, sizeof(BaselinePoint)),
                       measured = g_array_new(false, false, sizeof(double));
     for (uint32_t i = 0; i < set->trial->len; i++) {
-        const Trial *trial = trial_at(set, i);
+        const Trial *trial = scorecard_trial_at(set, i);
         if (trial->split != SPLIT_FIT || !isfinite(score->predicted_s[i]) ||
             !isfinite(trial->measured_s))
             continue;
@@ -284,7 +284,7 @@ static void judge_baselines(const TrialSet *set, const GArray *index, Score *sco
                 score->base[i].kind ? baseline_predict(&fit, b, &score->base[i]) : NAN;
         for (uint32_t k = 0; k < index->len; k++)
             append_pair(p, time_s[index_at(index, k)], m,
-                        trial_at(set, index_at(index, k))->measured_s);
+                        scorecard_trial_at(set, index_at(index, k))->measured_s);
         score->baseline[b] = statistics_agreement((double *)(void *)p->data,
                                                   (double *)(void *)m->data, p->len);
         score->baseline_regret[b] = judge_contests(set, index, time_s, &contests);
@@ -299,7 +299,7 @@ static void judge(const TrialSet *set, const GArray *index, Score *score)
                       peak_m = g_array_new(false, false, sizeof(double));
     for (uint32_t k = 0; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
-        const Trial *trial = trial_at(set, i);
+        const Trial *trial = scorecard_trial_at(set, i);
         if (!isfinite(score->predicted_s[i]))
             continue;
         score->detail[i].peak_bytes += score->runtime_bytes;

@@ -293,7 +293,7 @@ static void read_measured(sqlite3_stmt *row, Trial *trial)
 }
 
 /* The row's fidelity, NULL if it names none. */
-static bool read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
+static bool trials_read_fidelity(sqlite3_stmt *row, Trial *trial, GError **error)
 {
     g_autofree char *name = trials_text_of(row, "fidelity");
     if (!*name)
@@ -348,7 +348,7 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     trial.split = fit                      ? plain ? SPLIT_DEVELOPMENT : SPLIT_FIT
                   : is_sealed(trial.group) ? SPLIT_SEALED
                                            : SPLIT_DEVELOPMENT;
-    const bool good = read_fidelity(row, &trial, error) &&
+    const bool good = trials_read_fidelity(row, &trial, error) &&
                       read_cluster(row, sheets, plain, &trial, error);
     if (good) {
         read_measured(row, &trial);

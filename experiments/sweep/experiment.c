@@ -89,8 +89,8 @@ static void add_configuration(Experiment *experiment, Configuration *c)
 }
 
 /* The model for the cluster's number of GPUs. */
-static Subject *subject_of(Experiment *experiment, const char *model,
-                           const Cluster *cluster)
+static Subject *experiment_subject_of(Experiment *experiment, const char *model,
+                                      const Cluster *cluster)
 {
     const uint32_t gpus = cluster_gpus(cluster);
     g_autofree char *key = g_strdup_printf("%u %s", gpus, model);
@@ -113,8 +113,8 @@ static Configuration *configuration_at(Experiment *experiment, const GridPlace *
             ? GRANULARITY_GPU
             : grid->granularity[place->at[GRID_GRANULARITY]];
     Configuration *c = configuration_of_subject(
-        model->text, subject_of(experiment, model->text, on->cluster), on->text,
-        on->cluster, granularity, by->planner, &by->options);
+        model->text, experiment_subject_of(experiment, model->text, on->cluster),
+        on->text, on->cluster, granularity, by->planner, &by->options);
     c->seed = grid->seed[place->at[GRID_SEED]];
     c->fidelity = grid->fidelity[place->at[GRID_FIDELITY]];
     c->impossible = on->impossible;

@@ -203,7 +203,7 @@ static GArray *find_all(const Frame *frame, const char *list, GError **error)
 }
 
 /* The number of a key; a new number for a new key. */
-static uint32_t number_of(GHashTable *known, const char *key, bool *is_new)
+static uint32_t frame_number_of(GHashTable *known, const char *key, bool *is_new)
 {
     gpointer number;
     *is_new = !g_hash_table_lookup_extended(known, key, NULL, &number);
@@ -215,8 +215,8 @@ static uint32_t number_of(GHashTable *known, const char *key, bool *is_new)
 }
 
 /* The row of the pivot that a result belongs to. */
-static uint32_t place_of(const Frame *frame, Frame *pivot, GHashTable *known,
-                         const GArray *by, uint32_t row)
+static uint32_t frame_place_of(const Frame *frame, Frame *pivot, GHashTable *known,
+                               const GArray *by, uint32_t row)
 {
     g_autoptr(GString) key = g_string_new(NULL);
     for (uint32_t k = 0; k < by->len; k++) {
@@ -224,7 +224,7 @@ static uint32_t place_of(const Frame *frame, Frame *pivot, GHashTable *known,
         g_string_append_printf(key, "%s\n", text ? text : "");
     }
     bool is_new;
-    const uint32_t place = number_of(known, key->str, &is_new);
+    const uint32_t place = frame_number_of(known, key->str, &is_new);
     if (is_new) {
         GPtrArray *texts = g_ptr_array_new_with_free_func(g_free);
         for (uint32_t k = 0; k < by->len; k++)
@@ -274,10 +274,10 @@ Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
     for (uint32_t i = 0; i < frame->row->len; i++) {
         const char *name = frame_at(frame, i, column);
         bool is_new;
-        const uint32_t at = number_of(columns, name ? name : "", &is_new);
+        const uint32_t at = frame_number_of(columns, name ? name : "", &is_new);
         if (is_new)
             g_ptr_array_add(pivot->column, g_strdup(name ? name : ""));
-        const uint32_t to = place_of(frame, pivot, rows, by, i);
+        const uint32_t to = frame_place_of(frame, pivot, rows, by, i);
         cell_take(&cell_of(cells, to, by->len + at)->cell, frame_at(frame, i, value),
                   frame_at(frame, i, status));
     }
@@ -354,8 +354,8 @@ static const struct {
             [FRAME_MARKDOWN] = {"| ", " | ", " |\n"},
             [FRAME_TEX] = {"", " & ", " \\\\\n"}};
 
-static void add_line(GString *out, const Frame *frame, FrameFormat format,
-                     const int *width, const GPtrArray *texts)
+static void frame_add_line(GString *out, const Frame *frame, FrameFormat format,
+                           const int *width, const GPtrArray *texts)
 {
     const uint32_t n = frame->column->len;
     g_string_append(out, LINE[format].begin);
@@ -390,13 +390,13 @@ char *frame_write(const Frame *frame, FrameFormat format)
             g_string_append_c(out, 'l');
         g_string_append(out, "}\n\\hline\n");
     }
-    add_line(out, frame, format, width, frame->column);
+    frame_add_line(out, frame, format, width, frame->column);
     for (uint32_t i = 0; format == FRAME_MARKDOWN && i < n; i++)
         g_string_append(out, i + 1 < n ? "|---" : "|---|\n");
     if (format == FRAME_TEX)
         g_string_append(out, "\\hline\n");
     for (uint32_t i = 0; i < frame->row->len; i++)
-        add_line(out, frame, format, width, frame->row->pdata[i]);
+        frame_add_line(out, frame, format, width, frame->row->pdata[i]);
     if (format == FRAME_TEX)
         g_string_append(out, "\\hline\n\\end{tabular}\n");
     return g_string_free(out, FALSE);

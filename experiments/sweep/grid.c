@@ -158,7 +158,7 @@ typedef struct {
 
 /* `only`, `without`, `add` and `scale.WHAT` are changes; any other key belongs to a network's
  * text. */
-static Change change_of(const char *key, const char *value)
+static Change grid_change_of(const char *key, const char *value)
 {
     const bool scales = g_str_has_prefix(key, "scale.");
     for (ChangeKind kind = 0; kind < CHANGE_SCALE; kind++)
@@ -181,7 +181,7 @@ static void extend_network(const ExperimentFile *file, Variant *variant)
             continue;
         const char *key = experiment_file_key(file, axis, "cluster");
         const char *value = experiment_file_list(file, axis)->value[variant->value[axis]];
-        const Change change = change_of(key, value);
+        const Change change = grid_change_of(key, value);
         if (change.kind == CHANGES)
             extend_both(variant, key, value);
         g_free(change.text);
@@ -204,8 +204,8 @@ static void apply_changes(const ExperimentFile *file, Variant *variant)
         if (variant->value[axis] == GRID_NONE)
             continue;
         Change change =
-            change_of(experiment_file_key(file, axis, "cluster"),
-                      experiment_file_list(file, axis)->value[variant->value[axis]]);
+            grid_change_of(experiment_file_key(file, axis, "cluster"),
+                           experiment_file_list(file, axis)->value[variant->value[axis]]);
         g_autofree char *text = change.text;
         g_autoptr(GError) wrong = NULL;
         if (!text)
@@ -290,8 +290,8 @@ static bool open_clusters(Grid *grid, GError **error)
 
 /* --- planners --- */
 
-static bool read_options(const ExperimentFile *file, const ExperimentChange *change,
-                         PlannerOptions *options, GError **error)
+static bool grid_read_options(const ExperimentFile *file, const ExperimentChange *change,
+                              PlannerOptions *options, GError **error)
 {
     planner_options_init(options);
     for (uint32_t i = 0; i < file->text->n_set; i++) {
@@ -343,7 +343,7 @@ static bool assign_axes(const ExperimentFile *file, Variant *variant, GError **e
 static bool open_planners(Grid *grid, const ExperimentChange *change, GError **error)
 {
     PlannerOptions all;
-    if (!read_options(grid->file, change, &all, error))
+    if (!grid_read_options(grid->file, change, &all, error))
         return false;
     grid->planner = expand(grid->file, GRID_PLANNER);
     array_each (Variant, variant, grid->planner) {

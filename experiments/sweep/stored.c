@@ -32,7 +32,7 @@ static json_t *column_json(const char *column, const char *value)
 }
 
 /* Takes the first row, and from further rows with its hash the experiments. */
-static void take_row(uint32_t n_columns, char **value, char **column, void *data)
+static void stored_take_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     json_t *found = data, *row = json_object();
     for (uint32_t i = 0; i < n_columns; i++)
@@ -65,7 +65,7 @@ json_t *stored_find(Store *store, const char *prefix, GError **error)
     g_auto(GStrv) part = g_strsplit(ROW, "%s", 2);
     g_autofree char *sql = g_strconcat(part[0], hash, part[1], NULL);
     json_t *found = json_object(), *row = NULL;
-    if (store_query(store, sql, take_row, found, error)) {
+    if (store_query(store, sql, stored_take_row, found, error)) {
         const char *key;
         json_t *value;
         json_object_foreach (found, key, value)

@@ -163,7 +163,7 @@ static void keep_first(Sweep *sweep, const Configuration *c, GError *error)
 
 /* Writes an outcome for all points of the grid that ask for it, or notes why there is no result.
  * Returns their number. */
-static uint32_t take(Sweep *sweep, Outcome *outcome)
+static uint32_t sweep_take(Sweep *sweep, Outcome *outcome)
 {
     SweepProgress *p = sweep->progress;
     const StoreResult *row = &outcome->result.row;
@@ -272,7 +272,7 @@ static void exchange(Sweep *sweep, Outcome *outcome, GPtrArray *started)
         !(store_keep(sweep->store, &error) && store_begin(sweep->store, &error)))
         break_off(sweep, error);
     for (; outcome; outcome = workers_take(sweep->workers))
-        n += take(sweep, outcome);
+        n += sweep_take(sweep, outcome);
     take_back(sweep, is_late);
     claim(sweep, started);
     if (!sweep->broken && !store_commit(sweep->store, &error))
@@ -426,7 +426,7 @@ typedef struct {
     bool *known; /* [configuration]: it has a result, or was tried */
 } Count;
 
-static SweepStatus *status_of(const Count *count, uint32_t index)
+static SweepStatus *sweep_status_of(const Count *count, uint32_t index)
 {
     const char *hash = experiment_at(count->experiment, index)->hash;
     return &count->status[count->shards ? shard_of(hash, count->shards) : 0];
@@ -438,7 +438,7 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
     g_assert(n_columns == 2);
     const Count *count = data;
     const uint32_t index = (uint32_t)g_ascii_strtoull(value[0], NULL, 10) - 1;
-    SweepStatus *status = status_of(count, index);
+    SweepStatus *status = sweep_status_of(count, index);
     count->known[index] = true;
     status->missing--;
     status->ok += strcmp(value[1], "ok") == 0;
@@ -457,7 +457,7 @@ static void count_attempt(const StoreAttempt *attempt, void *data)
         if (strcmp(c->hash, attempt->hash) != 0)
             continue;
         const uint32_t n = configuration_points(c);
-        SweepStatus *status = status_of(count, i);
+        SweepStatus *status = sweep_status_of(count, i);
         count->known[i] = true;
         status->running += attempt->runs ? n : 0;
         if (!attempt->runs && (attempt->message || attempt->deaths >= STORE_DEATHS))
@@ -476,7 +476,7 @@ SweepStatus *sweep_status(const Experiment *experiment, Store *store, uint32_t s
     g_autofree bool *known = g_new0(bool, n + 1);
     Count count = {experiment, status, shards, failed, data, known};
     for (uint32_t i = 0; i < n; i++) {
-        SweepStatus *of = status_of(&count, i);
+        SweepStatus *of = sweep_status_of(&count, i);
         of->total++;
         of->missing++;
     }

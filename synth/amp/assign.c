@@ -133,8 +133,8 @@ static double least_sum(Cuts *c)
     return sum;
 }
 
-static double largest(const Cuts *c, const double *sum, double link,
-                      const uint32_t *first)
+static double assign_largest(const Cuts *c, const double *sum, double link,
+                             const uint32_t *first)
 {
     double most = 0;
     for (uint32_t j = 0; j < c->problem->n_stages; j++)
@@ -178,7 +178,7 @@ static double within_sync(Cuts *c, uint32_t *first)
         return INFINITY;
     c->time.bound = nextafter(lowest, INFINITY); /* begin with the most even assignment */
     for (bool even = true; isfinite(sum = least_sum(c)); even = false) {
-        const double most = largest(c, c->time.sum, p->link, c->found);
+        const double most = assign_largest(c, c->time.sum, p->link, c->found);
         if (sum + p->repeats * most < best) {
             best = sum + p->repeats * most;
             memcpy(first, c->found, (p->n_stages + 1) * sizeof *first);
@@ -214,7 +214,7 @@ bool synth_amp_assign(const AmpAssignment *p, uint32_t *first, double *cost)
     const double lowest = sync ? least_largest(&c, sync, 0) : 0;
     double rest;
     while (isfinite(rest = within_sync(&c, inner))) {
-        const double most = largest(&c, sync, 0, inner);
+        const double most = assign_largest(&c, sync, 0, inner);
         if (rest + most < *cost) {
             *cost = rest + most;
             memcpy(first, inner, (p->n_stages + 1) * sizeof *first);

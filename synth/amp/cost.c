@@ -18,7 +18,7 @@ static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
 }
 
 /* The replicas among which a level of ZeRO divides something. */
-static double ranks_of(const AmpCosting *c, uint32_t level)
+static double amp_ranks_of(const AmpCosting *c, uint32_t level)
 {
     const AmpOptions *o = c->options;
     return o->zero < level ? 1 : MIN(o->zero_ranks ? o->zero_ranks : c->s->dp, c->s->dp);
@@ -30,7 +30,7 @@ static double amp_weights_bytes(const AmpCosting *c, uint32_t l)
     enum { PARAMETERS = 3 };
     return (amp_of_layer(c, c->model->held, l) - amp_of_layer(c, c->model->states, l) -
             amp_of_layer(c, c->model->gradient, l)) /
-           ranks_of(c, PARAMETERS);
+           amp_ranks_of(c, PARAMETERS);
 }
 
 /* Bytes of a layer at rest: replicas divide the states first, then gradients, then parameters.
@@ -40,10 +40,10 @@ static double amp_held_bytes(const AmpCosting *c, uint32_t l)
     enum { STATES = 1, GRADIENTS };
     const AmpOptions *o = c->options;
     const bool states = strategy_offloads(&o->hosts, OFFLOAD_OPTIMIZER);
-    return (states ? 0 : amp_of_layer(c, c->model->states, l) / ranks_of(c, STATES)) +
+    return (states ? 0 : amp_of_layer(c, c->model->states, l) / amp_ranks_of(c, STATES)) +
            (states && o->zero >= GRADIENTS
                 ? 0
-                : amp_of_layer(c, c->model->gradient, l) / ranks_of(c, GRADIENTS)) +
+                : amp_of_layer(c, c->model->gradient, l) / amp_ranks_of(c, GRADIENTS)) +
            (strategy_offloads(&o->hosts, OFFLOAD_PARAMETERS) ? 0
                                                              : amp_weights_bytes(c, l));
 }
@@ -66,7 +66,7 @@ static void fill_offload(const AmpCosting *c, AmpRows *rows, uint32_t stage)
     enum { GRADIENTS = 2, PARAMETERS };
     const Strategy *hosts = &c->options->hosts;
     const bool adds = c->options->zero >= GRADIENTS;
-    const double ranks = ranks_of(c, 1), n = c->s->dp * c->s->tmp;
+    const double ranks = amp_ranks_of(c, 1), n = c->s->dp * c->s->tmp;
     double link = INFINITY, memory = INFINITY;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t device = amp_group_at(c, stage, 0)[i];
@@ -79,7 +79,7 @@ static void fill_offload(const AmpCosting *c, AmpRows *rows, uint32_t stage)
                      gradient = amp_of_layer(c, c->model->gradient, l) / ranks,
                      sent = (adds ? c->gas : 1) * gradient,
                      weights = amp_weights_bytes(c, l),
-                     back = weights * ranks_of(c, PARAMETERS) / ranks,
+                     back = weights * amp_ranks_of(c, PARAMETERS) / ranks,
                      kept = amp_kept_bytes(c, rows, at);
         double *s = &rows->offload_s[at], *there = &rows->host[at];
         if (strategy_offloads(hosts, OFFLOAD_OPTIMIZER)) {
@@ -99,7 +99,7 @@ static void fill_offload(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 
 /* A layer that is computed again has all of its activations for one microbatch; by then those of
  * the model's last layer are gone. What comes from hosts is there for a layer and the next. */
-static void fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
+static void amp_fill_memory(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const AmpModel *model = c->model;
     const Strategy *hosts = &c->options->hosts;
@@ -139,7 +139,7 @@ static uint8_t number_of(const AmpCosting *c, AmpRows *rows, Recompute mode)
 
 /* Finds the modes of layers. Where the option names stages, each stage's rows have its mode, since
  * the cuts are still open. A text that suits no strategy sets none: programs refuse it. */
-static void find_modes(const AmpCosting *c, AmpRows *rows)
+static void amp_find_modes(const AmpCosting *c, AmpRows *rows)
 {
     const uint32_t n_stages = rows->problem.n_stages, n_layers = c->model->n_layers,
                    all[] = {0, n_layers};
@@ -189,7 +189,7 @@ static AmpRows *rows_new(const AmpCosting *c)
                                     .sync = c->options->faithful ? NULL : rows->sync,
                                     .memory = rows->memory,
                                     .capacity = rows->capacity};
-    find_modes(c, rows);
+    amp_find_modes(c, rows);
     if (c->options->faithful)
         return rows;
     rows->delay = g_new0(const AmpDelay *, s->pp * s->dp);
@@ -227,7 +227,7 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
     AmpRows *rows = rows_new(&c);
     for (uint32_t stage = 0; stage < strategy->pp * strategy->chunks; stage++) {
         (options->faithful ? amp_fill_faithful : amp_fill_detailed)(&c, rows, stage);
-        fill_memory(&c, rows, stage);
+        amp_fill_memory(&c, rows, stage);
         if (rows->offload_s)
             fill_offload(&c, rows, stage);
     }

@@ -15,7 +15,7 @@ static uint32_t together(const AmpCosting *c, const uint32_t *device, uint32_t n
 }
 
 /* [kind]: seconds of a gradient's all-reduce; NULL if there is one replica. The caller frees it. */
-static double *price_gradients(const AmpCosting *c, uint32_t group)
+static double *detailed_price_gradients(const AmpCosting *c, uint32_t group)
 {
     const GArray *kind = c->model->steps->gradient_kind;
     const uint32_t tmp = c->s->tmp, dp = c->s->dp;
@@ -56,7 +56,7 @@ static void copy_delays(const AmpCosting *c, AmpRows *rows, uint32_t from, uint3
 static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
 {
     const uint32_t dp = c->s->dp, tmp = c->s->tmp;
-    g_autofree double *gradient_s = price_gradients(c, group);
+    g_autofree double *gradient_s = detailed_price_gradients(c, group);
     uint32_t shared = dp; /* the first of the replicas whose messages are sent together */
     for (uint32_t r = 0; r < dp; r++) {
         const uint32_t *all = amp_group_at(c, group, 0), *own = amp_group_at(c, group, r);

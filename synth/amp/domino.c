@@ -54,7 +54,7 @@ static void cover(Tiling *t, uint32_t at, uint32_t stage)
 
 /* Hands devices out stage by stage, those of a stage machine by machine. False if no such
  * rectangles cover the grid. */
-static bool place(gsl_rng *rng, const AmpCluster *cluster, AmpStrategy *strategy)
+static bool domino_place(gsl_rng *rng, const AmpCluster *cluster, AmpStrategy *strategy)
 {
     const uint32_t n = cluster->n_devices, least = amp_smallest_machine(cluster),
                    rows = n % least == 0 ? least : 1;
@@ -92,7 +92,7 @@ bool amp_draw_domino(gsl_rng *rng, const AmpSearch *search, const AmpDegrees *ne
     }
     g_assert(len > 0);
     *strategy = amp_strategy_of(search, &c[first + gsl_rng_uniform_int(rng, len)]);
-    if (place(rng, search->cluster, strategy))
+    if (domino_place(rng, search->cluster, strategy))
         return true;
     amp_strategy_clear(strategy);
     return false;

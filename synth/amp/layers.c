@@ -121,8 +121,8 @@ static double slowest_s(const AmpModel *model, const Where *w, uint32_t i, bool 
 
 /* When the step that a step waits for has ended; a step of another layer has ended by the clocks at
  * the beginning. */
-static double ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t first,
-                      uint32_t end, const AmpClocks *begin)
+static double amp_ready_s(const AmpLayers *layers, const AmpStep *step, uint32_t first,
+                          uint32_t end, const AmpClocks *begin)
 {
     if (step->after == AMP_NO_STEP)
         return -INFINITY;
@@ -154,15 +154,15 @@ static void reduce_gradients(const AmpLayers *layers, const Where *w, uint32_t i
 }
 
 /* Runs the steps of a layer. A device that shares its layers with no other sends no messages. */
-static AmpClocks run_layer(AmpLayers *layers, const Where *w, uint32_t first,
-                           uint32_t end, AmpClocks begin)
+static AmpClocks amp_run_layer(AmpLayers *layers, const Where *w, uint32_t first,
+                               uint32_t end, AmpClocks begin)
 {
     const AmpModel *model = layers->model;
     const bool alone = model->degree[w->degree] == 1;
     AmpClocks now = begin;
     for (uint32_t i = first; i < end; i++) {
         const AmpStep *step = &g_array_index(model->steps->step, AmpStep, i);
-        const double ready = ready_s(layers, step, first, end, &begin);
+        const double ready = amp_ready_s(layers, step, first, end, &begin);
         if (w->again && w->again->when[i] != w->when) {
             layers->end_s[i] = -INFINITY;
             continue;
@@ -191,7 +191,7 @@ static AmpDelay layer_delay(AmpLayers *layers, const Where *w, uint32_t first,
         for (uint32_t k = 0; k < CLOCKS; k++)
             begin.s[k] = -INFINITY;
         begin.s[i] = 0;
-        const AmpClocks after = run_layer(layers, w, first, end, begin);
+        const AmpClocks after = amp_run_layer(layers, w, first, end, begin);
         for (uint32_t k = 0; k < CLOCKS; k++)
             delay.s[i][k] = after.s[k];
     }

@@ -43,7 +43,7 @@ static LinkCost line_of(const Reach *r, uint32_t n)
 }
 
 /* Where states are divided, the bytes are as many, but messages may be other ones. */
-static void fill_sync(Reach *r)
+static void lost_fill_sync(Reach *r)
 {
     const AmpModel *model = r->search->model;
     const AmpSteps *steps = model->steps;
@@ -216,7 +216,7 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
                all_s,  late_s, once_s, forward_s, sync_s, cut};
     uint32_t devices = 0;
     double n_states = 1;
-    fill_sync(&r);
+    lost_fill_sync(&r);
     for (uint32_t t = 0; t < model->n_types; t++) {
         uint32_t here = 0;
         for (uint32_t d = 0; d < cluster->n_devices; d++)

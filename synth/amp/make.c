@@ -104,8 +104,8 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
 
 /* The candidate's program, made by its strategy where the strategy has more keys than the search
  * chooses. */
-static Program *program_of(const Trials *t, const AmpCandidate *candidate,
-                           const Strategy *strategy, GError **error)
+static Program *amp_program_of(const Trials *t, const AmpCandidate *candidate,
+                               const Strategy *strategy, GError **error)
 {
     const Graph *graph = t->question->graph;
     const ClusterView *view = t->question->view;
@@ -136,7 +136,7 @@ static bool is_for(const Trials *t, const AmpCandidate *candidate, GError **erro
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
     const Strategy strategy = strategy_of(t, &candidate->strategy);
-    Program *program = program_of(t, candidate, &strategy, error);
+    Program *program = amp_program_of(t, candidate, &strategy, error);
     if (!program || !put_program(t, program, &strategy, error))
         return false;
     t->off = fmin(t->off, t->plan->iteration_time_s / candidate->cost.total_s);

@@ -104,7 +104,7 @@ static double sent(Collective kind, uint32_t n)
 }
 
 /* Counts the messages of activations and their gradients. */
-static void read_collective(Reading *r, const Instr *instr)
+static void amp_read_collective(Reading *r, const Instr *instr)
 {
     if (instr->collective >= (Collective)COLLECTIVES_PRICED)
         return;
@@ -134,7 +134,7 @@ static bool is_made_forward(const Graph *graph, TensorId tensor)
     return producer != GRAPH_NONE && graph_get_op(graph, producer)->pass == PASS_FORWARD;
 }
 
-static void add_kept(Reading *r, AmpKept kept, Form form, double bytes)
+static void amp_add_kept(Reading *r, AmpKept kept, Form form, double bytes)
 {
     *(form_is_gather(form) ? &kept.cut : &kept.whole) = bytes;
     g_array_append_val(r->model->kept, kept);
@@ -148,10 +148,10 @@ static void read_beside(Reading *r, const Instr *instr)
     TensorId of;
     const uint32_t bytes = graph_op_kept_bytes(r->graph, instr->op, &of);
     if (bytes > 0)
-        add_kept(r, (AmpKept){.by = instr->op, .beside = true, .layer = op->layer},
-                 instr->form[op->n_in + op->n_out - 1],
-                 (double)(tensor_elements(graph_tensor(r->graph, of)) * bytes) /
-                     r->batch);
+        amp_add_kept(r, (AmpKept){.by = instr->op, .beside = true, .layer = op->layer},
+                     instr->form[op->n_in + op->n_out - 1],
+                     (double)(tensor_elements(graph_tensor(r->graph, of)) * bytes) /
+                         r->batch);
 }
 
 /* Counts kept tensors: every forward tensor that backward ops read, in each form in which they read
@@ -174,11 +174,11 @@ static void read_kept(Reading *r)
             seen[tensor] |= bit;
             const double bytes =
                 (double)tensor_bytes(graph_tensor(r->graph, tensor)) / r->batch;
-            add_kept(r,
-                     (AmpKept){.by = graph_tensor(r->graph, tensor)->producer,
-                               .tensor = tensor,
-                               .layer = r->layer[tensor]},
-                     instr->form[i], bytes);
+            amp_add_kept(r,
+                         (AmpKept){.by = graph_tensor(r->graph, tensor)->producer,
+                                   .tensor = tensor,
+                                   .layer = r->layer[tensor]},
+                         instr->form[i], bytes);
         }
     }
 }
@@ -215,13 +215,13 @@ static void read_runtime(Reading *r, const Runtime *runtime)
     }
 }
 
-static void read_program(Reading *r, const Runtime *runtime)
+static void amp_read_program(Reading *r, const Runtime *runtime)
 {
     items_each (const Instr, instr, r->program->instr, r->program->n) {
         if (instr->kind == INSTR_LOAD)
             read_load(r, instr);
         else if (instr->kind == INSTR_COLLECTIVE)
-            read_collective(r, instr);
+            amp_read_collective(r, instr);
     }
     read_kept(r);
     read_runtime(r, runtime);
@@ -325,7 +325,7 @@ static AmpModel *amp_model_of(const Graph *graph, const ClusterView *view,
     model->global_batch = graph_batch(graph);
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
     Reading reading = {graph, program, model, model->global_batch, layer};
-    read_program(&reading, view->runtime);
+    amp_read_program(&reading, view->runtime);
     model->steps = amp_steps_read(model, graph, view, program, error);
     if (!model->steps)
         return NULL;

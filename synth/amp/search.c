@@ -33,7 +33,7 @@ static void add_sizes(const AmpSearch *search, AmpDegrees choice)
             g_array_append_val(search->choices, choice);
 }
 
-static void add_choices(const AmpSearch *search)
+static void amp_add_choices(const AmpSearch *search)
 {
     const AmpOptions *o = search->options;
     const uint32_t n = search->cluster->n_devices;
@@ -106,7 +106,7 @@ static void add_best(const AmpSearch *search, const AmpDegrees *c,
         amp_take(candidates, &best, best_cost);
 }
 
-static void search_all(const AmpSearch *search, GArray *candidates)
+static void amp_search_all(const AmpSearch *search, GArray *candidates)
 {
     uint32_t *order[2] = {amp_machine_order(search->cluster, false),
                           amp_machine_order(search->cluster, true)};
@@ -258,7 +258,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
         options->faithful ? NULL : amp_layers_new(model, cluster);
     const AmpSearch search = {model, cluster, options, layers, choices};
     g_array_set_clear_func(candidates, clear_candidate);
-    add_choices(&search);
+    amp_add_choices(&search);
     const uint32_t n_choices = choices->len;
     const uint32_t tried =
         method == AMP_ANNEAL && options->steps > 0 ? options->steps : n_choices;
@@ -279,7 +279,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     }
     switch (method) {
     case AMP_SEARCH:
-        search_all(&search, candidates);
+        amp_search_all(&search, candidates);
         break;
     case AMP_ANNEAL:
         amp_anneal(&search, tried, candidates);

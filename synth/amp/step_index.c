@@ -105,8 +105,8 @@ void amp_steps_index(const AmpModel *model, AmpSteps *steps)
 
 /* Seconds of the ops of a layer in a pass, on a device that does nothing else: of their computation
  * or, if longer, of their launches. */
-static double pass_s(const AmpSteps *steps, const double *time_s, const double *launch_s,
-                     uint32_t at)
+static double steps_pass_s(const AmpSteps *steps, const double *time_s,
+                           const double *launch_s, uint32_t at)
 {
     double computed = 0, launched = 0;
     for (uint32_t i = steps->first[at]; i < steps->first[at + 1]; i++)
@@ -126,8 +126,8 @@ void amp_steps_sum(const AmpSteps *steps, AmpModel *model)
         for (uint32_t l = 0; l < n_layers; l++)
             for (AmpPass pass = AMP_FORWARD; pass < AMP_UPDATE; pass++)
                 model->time_s[r * n_layers + l] +=
-                    pass_s(steps, steps->time_s + r * n, steps->launch_s + type * n,
-                           pass * n_layers + l);
+                    steps_pass_s(steps, steps->time_s + r * n, steps->launch_s + type * n,
+                                 pass * n_layers + l);
     }
 }
 

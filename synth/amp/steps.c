@@ -29,19 +29,19 @@ typedef struct {
     SimMemo *memo;
 } Reading;
 
-static uint32_t *maker_of(const Reading *r, TensorId tensor, Form form)
+static uint32_t *amp_maker_of(const Reading *r, TensorId tensor, Form form)
 {
     KILTER_ASSERT(tensor < graph_n_tensors(r->graph) && form < FORM_MAX);
     return &r->maker[(size_t)tensor * FORM_MAX + form];
 }
 
-static const AmpStep *step_at(const Reading *r, uint32_t i)
+static const AmpStep *amp_step_at(const Reading *r, uint32_t i)
 {
     KILTER_ASSERT(i < r->found->len);
     return &g_array_index(r->found, Numbered, i).step;
 }
 
-static uint32_t add_step(Reading *r, AmpStep step, uint32_t instr)
+static uint32_t amp_add_step(Reading *r, AmpStep step, uint32_t instr)
 {
     const Numbered numbered = {step, instr};
     g_array_append_val(r->found, numbered);
@@ -66,7 +66,7 @@ static uint32_t find_kind(GArray *kinds, const void *kind, size_t size)
 }
 
 /* Reads the gradients that replicas all-reduce: those that updates read. */
-static void read_gradients(Reading *r, const Instr *instr)
+static void amp_read_gradients(Reading *r, const Instr *instr)
 {
     const Op *op = graph_get_op(r->graph, instr->op);
     for (uint32_t i = 0; i < op->n_in; i++) {
@@ -75,7 +75,7 @@ static void read_gradients(Reading *r, const Instr *instr)
             continue;
         const double bytes = (double)tensor_bytes(tensor);
         const bool cut = form_is_gather(instr->form[i]);
-        const uint32_t by = *maker_of(r, op->in[i], instr->form[i]);
+        const uint32_t by = *amp_maker_of(r, op->in[i], instr->form[i]);
         const AmpGradientKind kind = {cut ? 0 : bytes, cut ? bytes : 0};
         const AmpGradient gradient = {
             by, find_kind(r->steps->gradient_kind, &kind, sizeof kind)};
@@ -91,26 +91,26 @@ static void read_compute(Reading *r, uint32_t k)
     AmpStep step = {
         .pass = pass_of(op), .layer = op->layer, .after = AMP_NO_STEP, .op = instr->op};
     for (uint32_t i = 0; i < op->n_in; i++) {
-        const uint32_t by = *maker_of(r, op->in[i], instr->form[i]);
-        if (by != AMP_NO_STEP && step_at(r, by)->is_message &&
-            step_at(r, by)->pass == step.pass)
+        const uint32_t by = *amp_maker_of(r, op->in[i], instr->form[i]);
+        if (by != AMP_NO_STEP && amp_step_at(r, by)->is_message &&
+            amp_step_at(r, by)->pass == step.pass)
             step.after = step.after == AMP_NO_STEP ? by : MAX(step.after, by);
     }
     if (step.pass == AMP_UPDATE) {
         step.layer = r->layer[op->in[0]];
-        read_gradients(r, instr);
+        amp_read_gradients(r, instr);
     }
     r->backward |= step.pass == AMP_BACKWARD;
-    const uint32_t made = add_step(r, step, k);
+    const uint32_t made = amp_add_step(r, step, k);
     for (uint32_t i = 0; i < op->n_out; i++)
-        *maker_of(r, op->out[i], instr->form[op->n_in + i]) = made;
+        *amp_maker_of(r, op->out[i], instr->form[op->n_in + i]) = made;
 }
 
 static void read_collective(Reading *r, uint32_t k)
 {
     const Instr *instr = &r->program->instr[k];
-    const uint32_t by = *maker_of(r, instr->tensor, instr->from);
-    uint32_t *made = maker_of(r, instr->tensor, instr->to);
+    const uint32_t by = *amp_maker_of(r, instr->tensor, instr->from);
+    uint32_t *made = amp_maker_of(r, instr->tensor, instr->to);
     if (instr->collective >= (Collective)COLLECTIVES_PRICED) {
         *made = by;
         return;
@@ -131,7 +131,7 @@ static void read_collective(Reading *r, uint32_t k)
                               find_kind(r->steps->message, &message, sizeof message),
                           .after = by,
                           .op = GRAPH_NONE};
-    *made = add_step(r, step, k);
+    *made = amp_add_step(r, step, k);
 }
 
 /* Marks the steps of the backward that no other layer needs, directly or for other steps that it
@@ -149,16 +149,16 @@ static void find_waiting(Reading *r)
         const bool is_step = i < n && g_array_index(r->found, Numbered, i).instr == at;
         Operand use[OP_MAX_IN], make[OP_MAX_OUT];
         if (!is_step && instr->kind == INSTR_COLLECTIVE)
-            *maker_of(r, instr->tensor, instr->to) =
-                *maker_of(r, instr->tensor, instr->from);
+            *amp_maker_of(r, instr->tensor, instr->to) =
+                *amp_maker_of(r, instr->tensor, instr->from);
         if (!is_step)
             continue;
         const uint32_t n_uses = instr_uses(instr, r->graph, use);
         const uint32_t n_makes = instr_makes(instr, r->graph, make);
         for (uint32_t k = 0; k < n_uses; k++)
-            by[i * OP_MAX_IN + k] = *maker_of(r, use[k].tensor, use[k].form);
+            by[i * OP_MAX_IN + k] = *amp_maker_of(r, use[k].tensor, use[k].form);
         for (uint32_t k = 0; k < n_makes; k++)
-            *maker_of(r, make[k].tensor, make[k].form) = i;
+            *amp_maker_of(r, make[k].tensor, make[k].form) = i;
         i++;
     }
     for (uint32_t i = n; i-- > 0;) {
@@ -167,7 +167,7 @@ static void find_waiting(Reading *r)
         for (uint32_t k = 0; step->pass == AMP_BACKWARD && k < OP_MAX_IN; k++) {
             const uint32_t maker = by[i * OP_MAX_IN + k];
             if (maker != AMP_NO_STEP)
-                needed[maker] |= needed[i] || step_at(r, maker)->layer != step->layer;
+                needed[maker] |= needed[i] || amp_step_at(r, maker)->layer != step->layer;
         }
     }
 }
@@ -211,7 +211,7 @@ static void sort_steps(Reading *r)
     for (uint32_t i = 0; i < n; i++)
         place[g_array_index(r->found, Numbered, i).instr] = i;
     for (uint32_t i = 0; i < n; i++) {
-        AmpStep step = *step_at(r, i);
+        AmpStep step = *amp_step_at(r, i);
         if (step.after != AMP_NO_STEP)
             step.after = place[instr[step.after]];
         g_array_append_val(r->steps->step, step);

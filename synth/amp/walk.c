@@ -29,7 +29,7 @@ static const AmpDelay *delay_of(const Walk *w, AmpPass pass, uint32_t group, uin
     return &w->rows->delay[group * w->rows->dp + r][pass * w->n_layers + layer];
 }
 
-static void join(AmpDelay *all, const AmpDelay *then)
+static void amp_join(AmpDelay *all, const AmpDelay *then)
 {
     *all = amp_delay_join(all, then);
 }
@@ -48,14 +48,14 @@ static void join_layers(Walk *w, uint32_t stage, uint32_t r)
     const uint32_t begin = w->first[stage], end = w->first[stage + 1];
     w->forward[at] = w->backward[at] = amp_delay_none();
     for (uint32_t l = begin; l < end; l++)
-        join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
+        amp_join(&w->forward[at], delay_of(w, AMP_FORWARD, group, r, l));
     for (uint32_t l = end; l-- > begin;) {
         for (AmpWhen part = first_part(w, stage, l); part < AMP_AGAIN_PARTS; part++) {
             const AmpDelay *again = amp_again_of(w->rows, stage, r, l, part);
             if (again)
-                join(&w->backward[at], again);
+                amp_join(&w->backward[at], again);
         }
-        join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
+        amp_join(&w->backward[at], delay_of(w, AMP_BACKWARD, group, r, l));
     }
 }
 
@@ -74,7 +74,7 @@ static double made_s(const AmpClocks *clocks)
 }
 
 /* Sends a stage's result; sets the time at which it has arrived at `to`. */
-static double send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double seconds)
+static double amp_send(Walk *w, uint32_t from, uint32_t to, uint32_t r, double seconds)
 {
     g_assert(seconds >= 0);
     const uint32_t sender = from % w->n_groups, receiver = to % w->n_groups;
@@ -100,11 +100,11 @@ static void send_on(Walk *w, SynthStep step, uint32_t r)
     const uint32_t dp = rows->dp, n = rows->n_microbatches, s = step.stage;
     const size_t at = ((size_t)s * n + step.microbatch) * dp + r;
     if (!step.backward && s + 1 < rows->problem.n_stages)
-        w->arrives[at + (size_t)n * dp] =
-            send(w, s, s + 1, r,
-                 rows->send_s[((size_t)s * dp + r) * w->n_layers + w->first[s + 1] - 1]);
+        w->arrives[at + (size_t)n * dp] = amp_send(
+            w, s, s + 1, r,
+            rows->send_s[((size_t)s * dp + r) * w->n_layers + w->first[s + 1] - 1]);
     else if (step.backward && s > 0)
-        w->returns[at - (size_t)n * dp] = send(
+        w->returns[at - (size_t)n * dp] = amp_send(
             w, s, s - 1, r,
             rows->return_s[((size_t)(s - 1) * dp + r) * w->n_layers + w->first[s] - 1]);
 }
@@ -144,7 +144,7 @@ static void last_backward(Walk *w, uint32_t stage)
 
 /* --- the schedule --- */
 
-static void run_step(Walk *w, SynthStep step)
+static void amp_run_step(Walk *w, SynthStep step)
 {
     const AmpRows *rows = w->rows;
     const uint32_t dp = rows->dp, group = step.stage % w->n_groups;
@@ -175,7 +175,7 @@ static void run_steps(Walk *w)
         synth_schedule_order(rows->options->schedule, rows->problem.n_stages, w->n_groups,
                              rows->n_microbatches, NULL, NULL);
     for (uint32_t i = 0; i < order->len; i++)
-        run_step(w, g_array_index(order, SynthStep, i));
+        amp_run_step(w, g_array_index(order, SynthStep, i));
 }
 
 /* --- after the schedule --- */

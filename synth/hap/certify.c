@@ -492,7 +492,7 @@ static bool add_halves(Certifier *c, CertifierBox half[2], CertifierHalving way,
     return true;
 }
 
-static bool split(Certifier *c, uint32_t index, bool look, GError **error)
+static bool certify_split(Certifier *c, uint32_t index, bool look, GError **error)
 {
     CertifierBox box = g_array_index(c->boxes, CertifierBox, index);
     g_array_remove_index_fast(c->boxes, index);
@@ -557,7 +557,7 @@ static bool close_gap(Certifier *c, GError **error)
             (n & (n + 1)) == 0; /* more and more rarely: after 1, 3, 7, 15, ... boxes */
         if ((look && !c->memory_s &&
              !improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL, error)) ||
-            !split(c, least, look, error))
+            !certify_split(c, least, look, error))
             return false;
     }
 }

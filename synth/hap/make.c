@@ -97,7 +97,7 @@ static bool find_program(const Steer *s, const double *ratio, Program **program,
 }
 
 /* Alternates from these ratios, in place, until a round makes no faster plan. */
-static bool alternate(const Steer *s, double *ratio, GError **error)
+static bool hap_alternate(const Steer *s, double *ratio, GError **error)
 {
     Alternation *a = s->a;
     const uint32_t n = a->view->n_devices;
@@ -139,7 +139,7 @@ static bool alternate_between(const Steer *s, uint32_t first, uint32_t end, bool
                k >= forward || (k >= first && k < end) == evenly ? s->even
                                                                  : s->proportional,
                n * sizeof *ratio);
-    return alternate(s, ratio, error);
+    return hap_alternate(s, ratio, error);
 }
 
 /* Starts from all of the model by speed, from divisions of it in two parts, and from single
@@ -178,7 +178,7 @@ static bool alternate_from_programs(const Steer *s, GError **error)
         memcpy(&start[i * size], ((Apart *)a->apart->pdata[i])->ratio,
                size * sizeof *start);
     for (uint32_t i = 0; i < starts; i++)
-        if (!alternate(s, &start[i * size], error))
+        if (!hap_alternate(s, &start[i * size], error))
             return false;
     return true;
 }

@@ -52,7 +52,7 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
 
 /* The bound is concave in the multiplier: the next one to try is where the tangents on both sides
  * of the top meet. */
-static bool climb(const Climb *c, GError **error)
+static bool ration_climb(const Climb *c, GError **error)
 {
     enum { STEPS = 6 }; /* each is a search of its own */
     static const double enough =
@@ -88,7 +88,7 @@ bool ration_multipliers(SynthSpace *space, const ClusterView *view, const SynthB
     for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
         memory_s[i] = 0;
     for (; c.point < SYNTH_POINTS; c.point++)
-        if (!climb(&c, error))
+        if (!ration_climb(&c, error))
             return false;
     return true;
 }

@@ -27,7 +27,7 @@ typedef struct {
     const DuplexChoice *choice;
 } DuplexLabel;
 
-static double largest(const DuplexProblem *p, const Times *a)
+static double duplex_largest(const DuplexProblem *p, const Times *a)
 {
     double max = a->s[0];
     for (uint32_t h = 1; h < p->n_classes; h++)
@@ -52,7 +52,7 @@ static void add(const DuplexProblem *p, Times *sum, const Times *a)
 static void open_forward(const DuplexProblem *p, DuplexLabel *label, const double c[2])
 {
     KILTER_ASSERT(c[0] >= 0 && c[1] >= 0);
-    const double before = largest(p, &label->forward);
+    const double before = duplex_largest(p, &label->forward);
     label->closed_s += MAX(before, label->c2) + MAX(before, c[0]);
     label->c2 = c[1];
     label->forward = (Times){{0}};
@@ -61,7 +61,7 @@ static void open_forward(const DuplexProblem *p, DuplexLabel *label, const doubl
 static void close_back(const DuplexProblem *p, DuplexLabel *label)
 {
     KILTER_ASSERT(label->d[0] >= 0 && label->d[1] >= 0);
-    const double back = largest(p, &label->back);
+    const double back = duplex_largest(p, &label->back);
     if (p->cost == DUPLEX_OVERLAPPED)
         label->closed_s += MAX(back, label->d[0]) + MAX(label->back_before, label->d[1]);
     else
@@ -78,7 +78,7 @@ static void duplex_count_excess(const DuplexProblem *p, double longest_s,
                                 DuplexLabel *label)
 {
     KILTER_ASSERT(longest_s >= 0);
-    const double excess = largest(p, &label->forward) - longest_s;
+    const double excess = duplex_largest(p, &label->forward) - longest_s;
     if (excess <= 0)
         return;
     for (uint32_t h = 0; h < p->n_classes; h++)
@@ -108,16 +108,16 @@ static void duplex_append(const DuplexProblem *p, DuplexLabel *label,
 /* Time of the whole chain. */
 static double duplex_total(const DuplexProblem *p, const DuplexLabel *label)
 {
-    const double updates = largest(p, &label->update);
+    const double updates = duplex_largest(p, &label->update);
     if (p->cost == DUPLEX_SERIAL_BACK) {
         DuplexLabel last = *label;
-        const double forward = largest(p, &label->forward);
+        const double forward = duplex_largest(p, &label->forward);
         close_back(p, &last);
         return last.closed_s + MAX(forward, label->c2) + forward + updates;
     }
     Times both = label->forward;
     add(p, &both, &label->back);
-    const double turn = largest(p, &both);
+    const double turn = duplex_largest(p, &both);
     return label->closed_s + MAX(turn, label->c2) + MAX(turn, label->d[0]) +
            MAX(label->back_before, label->d[1]) + updates;
 }
@@ -511,7 +511,7 @@ static void find_forms(const DuplexProblem *p, DuplexSolution *solution)
     }
 }
 
-static bool take_best(Solve *s, DuplexSolution *solution)
+static bool duplex_take_best(Solve *s, DuplexSolution *solution)
 {
     const DuplexProblem *p = s->p;
     const Cut *end = &s->cut[p->n_nodes];
@@ -554,7 +554,7 @@ bool duplex_solve(const DuplexProblem *problem, DuplexSolution *solution)
     bool done = find_live(&s);
     if (done) {
         walk(&s);
-        done = take_best(&s, solution);
+        done = duplex_take_best(&s, solution);
     }
     solution->states = s.states;
     solution->labels = s.labels;

@@ -87,7 +87,7 @@ static bool hidup_take(const Make *m, Plan *from, GError **error)
 }
 
 /* Search and linear program in turn from these ratios, as long as the plan gets better. */
-static bool alternate(const Make *m, double *ratio, GError **error)
+static bool hidup_alternate(const Make *m, double *ratio, GError **error)
 {
     bool better = true;
     for (uint32_t i = 0;
@@ -114,7 +114,7 @@ static bool make_balanced(Make *m, GError **error)
     for (uint32_t start = 0; start < 2; start++) {
         g_autofree double *ratio =
             (start ? ratios_even : ratios_proportional)(m->question->view);
-        if (!alternate(m, ratio, error))
+        if (!hidup_alternate(m, ratio, error))
             return false;
     }
     if (m->plan->feasible)

@@ -30,7 +30,7 @@ typedef struct {
 /* --- parameters --- */
 
 /* The form that cuts the dim with the most pieces; false if there is none. */
-static bool widest(const Graph *graph, TensorId parameter, Form *form)
+static bool hidup_widest(const Graph *graph, TensorId parameter, Form *form)
 {
     const Tensor *t = graph_tensor(graph, parameter);
     uint32_t best = 0;
@@ -46,7 +46,7 @@ static Form rest_of(const Graph *graph, const Op *op, const Placed *placed,
 {
     Form rest = placed->fused->triple.rule.form[input];
     Form best;
-    if (placed->cut && rest == FORM_IDENTITY && widest(graph, op->in[input], &best))
+    if (placed->cut && rest == FORM_IDENTITY && hidup_widest(graph, op->in[input], &best))
         rest = best;
     if (!parameter_updates_in(graph, op->in[input], rest))
         rest = FORM_IDENTITY;
@@ -74,8 +74,8 @@ static double charge_s(const Hidup *h, TensorId tensor, Form form)
 
 /* The charge for the memory of a parameter, its gradient and its optimizer states, which are whole
  * if they are read and made whole. */
-static void charge(const Hidup *h, TensorId parameter, Form read, Form rest,
-                   DuplexChoice *choice)
+static void hidup_charge(const Hidup *h, TensorId parameter, Form read, Form rest,
+                         DuplexChoice *choice)
 {
     const Graph *graph = h->whole.graph;
     const OpId update = parameter_update(graph, parameter);
@@ -98,7 +98,7 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         const Form read = placed->fused->triple.rule.form[i],
                    rest = rest_of(graph, op, placed, i);
         choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
-        charge(h, parameter, read, rest, choice);
+        hidup_charge(h, parameter, read, rest, choice);
         const OpId update = parameter_update(graph, parameter);
         if (update == GRAPH_NONE)
             continue;

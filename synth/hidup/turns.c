@@ -86,7 +86,7 @@ static bool is_part(const Turns *t, const Instr *instr)
            form_is_gather(t->batch->form[instr->tensor]);
 }
 
-static void find_order(Turns *t)
+static void turns_find_order(Turns *t)
 {
     const uint32_t n = t->program->n;
     const size_t instances = (size_t)graph_n_tensors(t->graph) * FORM_MAX;
@@ -140,7 +140,7 @@ static uint8_t *find_flags(const Turns *t)
     return flags;
 }
 
-static void find_stages(Turns *t)
+static void turns_find_stages(Turns *t)
 {
     g_autofree uint8_t *flags = find_flags(t);
     bool computed = false,
@@ -167,7 +167,7 @@ static void find_stages(Turns *t)
 
 /* --- the duplex program --- */
 
-static void append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
+static void turns_append(const Turns *t, Program *to, uint32_t i, uint16_t microbatch)
 {
     KILTER_ASSERT(i < t->program->n);
     Instr instr = t->program->instr[i];
@@ -183,11 +183,11 @@ static void append_stage(const Turns *t, Program *to, const uint32_t *first,
     KILTER_ASSERT(stage <= t->n_stages);
     for (uint32_t i = first[stage]; i < first[stage + 1]; i++)
         if (t->parts[i] && t->head[i] == head)
-            append(t, to, i, microbatch);
+            turns_append(t, to, i, microbatch);
 }
 
 /* The stage before which an instruction that runs once has to run; n_stages: after all stages. */
-static uint32_t place_of(const Turns *t, uint32_t i)
+static uint32_t turns_place_of(const Turns *t, uint32_t i)
 {
     KILTER_ASSERT(i < t->program->n);
     if (t->last[i])
@@ -203,8 +203,8 @@ static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
 {
     for (uint32_t i = 0; i < t->program->n; i++)
         if (!t->parts[i] && t->program->instr[i].kind != INSTR_LOAD && !t->last[i] &&
-            place_of(t, i) == stage && (t->ready[i] > 0) == after)
-            append(t, to, i, PROGRAM_WHOLE);
+            turns_place_of(t, i) == stage && (t->ready[i] > 0) == after)
+            turns_append(t, to, i, PROGRAM_WHOLE);
 }
 
 static Program *duplex_program(const Turns *t)
@@ -215,7 +215,7 @@ static Program *duplex_program(const Turns *t)
     uint32_t known = 0;
     for (uint32_t i = 0; i < t->program->n; i++) {
         if (t->program->instr[i].kind == INSTR_LOAD)
-            append(t, to, i, PROGRAM_WHOLE);
+            turns_append(t, to, i, PROGRAM_WHOLE);
         while (t->parts[i] && known <= t->stage[i])
             first[known++] = i;
     }
@@ -235,7 +235,7 @@ static Program *duplex_program(const Turns *t)
     append_once(t, to, t->n_stages, true);
     for (uint32_t i = 0; i < t->program->n; i++)
         if (t->last[i])
-            append(t, to, i, PROGRAM_WHOLE);
+            turns_append(t, to, i, PROGRAM_WHOLE);
     return to;
 }
 
@@ -265,7 +265,7 @@ Program *synth_duplex(const Program *program, const Graph *graph, GError **error
                .ready = numbers,
                .needed = numbers + n,
                .stage = numbers + 2 * (size_t)n};
-    find_order(&t);
-    find_stages(&t);
+    turns_find_order(&t);
+    turns_find_stages(&t);
     return duplex_program(&t);
 }

@@ -47,8 +47,8 @@ bool question_takes_turns(const Planner *method, const PlannerOptions *options)
 }
 
 /* Refuses options that exclude one another. */
-static bool check_options(const Planner *method, const PlannerOptions *options,
-                          GError **error)
+static bool question_check_options(const Planner *method, const PlannerOptions *options,
+                                   GError **error)
 {
     const RatiosChoice ratios = planner_ratios(options);
     const bool is_technique =
@@ -111,7 +111,7 @@ static bool check_options(const Planner *method, const PlannerOptions *options,
 /* --- opening --- */
 
 /* The cluster as planners see it: collectives that the options forbid cost more than any plan. */
-static ClusterView narrow(const ClusterView *view, uint32_t collectives)
+static ClusterView question_narrow(const ClusterView *view, uint32_t collectives)
 {
     static const Collective uneven[][2] = {
         [EXCHANGES_PADDED] = {COLLECTIVE_GROUPED_ALL_GATHER,
@@ -151,14 +151,14 @@ static bool check_planner(const Planner *method, Granularity granularity,
                       "%s plans for single GPUs: expected --granularity gpu (in an "
                       "experiment granularity: [gpu])",
                       method->name);
-    return check_options(method, options, error);
+    return question_check_options(method, options, error);
 }
 
 static void see_cluster(Question *question, const ClusterView *view)
 {
     const uint32_t collectives = question->options->collectives;
     question->cluster = view;
-    question->narrowed = narrow(view, collectives);
+    question->narrowed = question_narrow(view, collectives);
     question->view = collectives == EXCHANGES_BOTH ? view : &question->narrowed;
 }
 

@@ -135,7 +135,7 @@ static uint16_t choose_split(const TagBound *b, const uint16_t *action)
 
 /* Finds weights of its own for the branch, and the group to branch on. False if all groups are
  * decided. */
-static bool improve(TagBound *b, Branch *branch)
+static bool tag_improve(TagBound *b, Branch *branch)
 {
     memcpy(b->weight, branch->weight, b->n_rows * sizeof *b->weight);
     const double bound = tag_weights_find(b, branch->action, BRANCH_ROUNDS);
@@ -192,7 +192,7 @@ double tag_bound_branch(TagBound *b, double best_s, uint32_t branches)
         if (bound >= best_s)
             return best_s;
         if (!first->improved) {
-            if (!improve(b, first))
+            if (!tag_improve(b, first))
                 return bound;
             continue;
         }

@@ -57,8 +57,8 @@ uint32_t tag_evaluations(const TagEvaluator *e)
     return g_hash_table_size(e->known);
 }
 
-static Program *program_of(const TagEvaluator *e, const Hand *hand,
-                           const uint16_t *action)
+static Program *evaluate_program_of(const TagEvaluator *e, const Hand *hand,
+                                    const uint16_t *action)
 {
     synth_tag_place(e->space, e->work, action, hand->placement);
     return synth_tag_program(e->space, e->work, hand->placement, true);
@@ -82,7 +82,7 @@ TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
     Known *known = g_hash_table_lookup(e->known, key);
     if (!known) {
         known = g_new(Known, 1);
-        program = program_of(e, &e->hand, action);
+        program = evaluate_program_of(e, &e->hand, action);
         *known = (Known){sim_quick_times(e->hand.quick, program), -1};
         g_hash_table_insert(e->known, g_bytes_ref(key), known);
     }
@@ -90,7 +90,7 @@ TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
         e->objective == TAG_BY_FLOW ? known->times.flow_s : known->times.stage_s, 0};
     if (score.time_s < below_s && known->lacks < 0) {
         if (!program)
-            program = program_of(e, &e->hand, action);
+            program = evaluate_program_of(e, &e->hand, action);
         known->lacks = lacking(e, &e->hand, program);
     }
     score.lacks = MAX(known->lacks, 0);
@@ -99,12 +99,12 @@ TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
 
 Program *tag_program(TagEvaluator *e, const uint16_t *action)
 {
-    return program_of(e, &e->hand, action);
+    return evaluate_program_of(e, &e->hand, action);
 }
 
 SimQuickTimes tag_times(TagEvaluator *e, const uint16_t *action)
 {
-    g_autoptr(Program) program = program_of(e, &e->hand, action);
+    g_autoptr(Program) program = evaluate_program_of(e, &e->hand, action);
     return sim_quick_times(e->hand.quick, program);
 }
 
@@ -131,7 +131,7 @@ static bool evaluate_one(void *context, void *own, uint32_t i, GError **error)
     const Ahead *ahead = context;
     const TagEvaluator *e = ahead->evaluator;
     const Hand *hand = own;
-    g_autoptr(Program) program = program_of(e, hand, ahead->action[i]);
+    g_autoptr(Program) program = evaluate_program_of(e, hand, ahead->action[i]);
     ahead->found[i].times = sim_quick_times(hand->quick, program);
     ahead->found[i].lacks = lacking(e, hand, program);
     return true;

@@ -46,7 +46,7 @@ static void divide_by_sum(double *value, uint32_t n)
         value[i] /= sum;
 }
 
-static void find_groups(NetCase *c)
+static void features_find_groups(NetCase *c)
 {
     const Graph *graph = c->work->graph;
     ops_each (op, id, graph) {
@@ -116,7 +116,7 @@ static void find_links(NetCase *c)
         }
 }
 
-static void find_sets(NetCase *c)
+static void features_find_sets(NetCase *c)
 {
     enum { MANY = 8 }; /* devices, as a unit: features are near one */
     const ClusterView *view = c->space->view;
@@ -157,9 +157,9 @@ NetCase *net_case_new(const TagSpace *space, const TagWork *work, SimQuick *quic
     c->flow = g_array_new(FALSE, FALSE, sizeof(double));
     c->set = g_new0(double, space->n_sets *NET_SET);
     c->link = g_new0(double, (gsize)space->n_sets * space->n_sets);
-    find_groups(c);
+    features_find_groups(c);
     find_links(c);
-    find_sets(c);
+    features_find_sets(c);
     return c;
 }
 

@@ -54,7 +54,7 @@ static void add_communication(const Gather *g, const Instr *instr, double start_
     g->made_s[instr->tensor] = fmax(g->made_s[instr->tensor], end_s);
 }
 
-static void gather(const Gather *g)
+static void feedback_gather(const Gather *g)
 {
     items_at (const Instr, instr, i, g->program->instr, g->program->n) {
         double start_s, end_s;
@@ -116,7 +116,7 @@ TagFeedback *tag_feedback_new(const TagSpace *space, const TagWork *work, SimQui
     const Gather g = {space, work, quick, program, f, first_s, last_s, made_s, n_waits};
     const double iteration_s = sim_quick_times(quick, program).flow_s;
     KILTER_ASSERT(iteration_s > 0);
-    gather(&g);
+    feedback_gather(&g);
     divide(&g, iteration_s);
     add_devices(&g, iteration_s);
     return f;

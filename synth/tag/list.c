@@ -18,8 +18,8 @@ static uint64_t parameter_bytes(const Graph *graph, const Op *op)
     return bytes;
 }
 
-static void add_op(TagList *list, const TagSpace *space, const TagWork *work,
-                   SimQuick *quick, OpId id)
+static void tag_add_op(TagList *list, const TagSpace *space, const TagWork *work,
+                       SimQuick *quick, OpId id)
 {
     const Op *op = graph_get_op(work->graph, id);
     const uint32_t group = work->group[id];
@@ -84,7 +84,7 @@ TagList *synth_tag_list(const TagSpace *space, const TagWork *work, SimQuick *qu
     list->mean_s = g_new0(double, list->n + 1);
     list->bytes = g_new0(uint64_t, list->n + 1);
     for (OpId id = 0; id < graph_n_ops(work->graph); id++)
-        add_op(list, space, work, quick, id);
+        tag_add_op(list, space, work, quick, id);
     add_arcs(arcs, space, work, quick, sent);
     g_array_sort(arcs, compare_arcs);
     list->n_arcs = arcs->len;
@@ -154,7 +154,7 @@ static double start_s(const ListState *s, uint32_t group, uint32_t device)
     return fmax(ready, s->free_s[device]);
 }
 
-static void put(ListState *s, uint32_t group, uint32_t device, double start)
+static void tag_put(ListState *s, uint32_t group, uint32_t device, double start)
 {
     KILTER_ASSERT(s->device[group] == NOTHING);
     s->device[group] = device;
@@ -192,7 +192,7 @@ static void put_first(ListState *s)
             fits = room;
         }
     g_assert(best_group != NOTHING); /* the first group in order waits for no group */
-    put(s, best_group, best_device, best_start);
+    tag_put(s, best_group, best_device, best_start);
 }
 
 /* Fills the devices in order of speed, fastest first; equal devices by number. */
@@ -218,7 +218,7 @@ static void fill_in_order(ListState *s)
             room = fmin(part, s->left[j]);
         }
         room -= (double)list->bytes[g];
-        put(s, g, j, 0);
+        tag_put(s, g, j, 0);
     }
 }
 

@@ -23,7 +23,7 @@ typedef struct {
     NetCase *net;   /* NULL: there is no network */
 } Tree;
 
-static Vertex *at(const Tree *tree, uint32_t i)
+static Vertex *mcts_at(const Tree *tree, uint32_t i)
 {
     return &g_array_index(tree->vertex, Vertex, i);
 }
@@ -46,21 +46,21 @@ static void expand(Tree *tree, uint32_t i, const uint16_t *decided, uint32_t dep
     }
     for (uint32_t s = n; s > 1; s--) {
         const uint32_t other = (uint32_t)g_rand_int_range(t->rand, 0, (gint32)s);
-        const Vertex last = *at(tree, first + s - 1);
-        *at(tree, first + s - 1) = *at(tree, first + other);
-        *at(tree, first + other) = last;
+        const Vertex last = *mcts_at(tree, first + s - 1);
+        *mcts_at(tree, first + s - 1) = *mcts_at(tree, first + other);
+        *mcts_at(tree, first + other) = last;
     }
-    at(tree, i)->first_child = first;
+    mcts_at(tree, i)->first_child = first;
 }
 
 /* The child with the largest Q + c G sqrt(sum N) / (1 + N). */
 static uint32_t select_child(const Tree *tree, uint32_t i)
 {
-    const Vertex *parent = at(tree, i);
+    const Vertex *parent = mcts_at(tree, i);
     uint32_t best = UINT32_MAX;
     double most = -INFINITY;
     for (uint32_t s = 0; s < tree->t->space->n_actions; s++) {
-        const Vertex *child = at(tree, parent->first_child + s);
+        const Vertex *child = mcts_at(tree, parent->first_child + s);
         const double q = child->visits ? child->sum / child->visits : 0;
         const double u =
             q + tree->c * child->prior * sqrt(parent->visits) / (1 + child->visits);
@@ -82,12 +82,12 @@ static double reward(const Tree *tree, TagScore score)
 
 static void finish(Tree *tree, const uint32_t *path, uint32_t depth)
 {
-    at(tree, path[depth])->finished |= depth == tree->t->n;
+    mcts_at(tree, path[depth])->finished |= depth == tree->t->n;
     while (depth-- > 0 && tree->t->search->leave) {
-        Vertex *vertex = at(tree, path[depth]);
+        Vertex *vertex = mcts_at(tree, path[depth]);
         bool all = true;
         for (uint32_t s = 0; all && s < tree->t->space->n_actions; s++)
-            all = at(tree, vertex->first_child + s)->finished;
+            all = mcts_at(tree, vertex->first_child + s)->finished;
         if (!all)
             return;
         vertex->finished = true;
@@ -102,18 +102,18 @@ typedef struct {
 } Visit;
 
 /* Descends to a leaf, expands it, and chooses one of its children. */
-static void descend(Tree *tree, Visit *visit)
+static void mcts_descend(Tree *tree, Visit *visit)
 {
     TagState *t = tree->t;
     uint32_t *path = visit->vertex, depth = 0;
     uint16_t *action = visit->action;
     path[0] = 0;
     while (depth < t->n) {
-        const bool leaf = at(tree, path[depth])->first_child == 0;
+        const bool leaf = mcts_at(tree, path[depth])->first_child == 0;
         if (leaf)
             expand(tree, path[depth], action, depth);
         path[depth + 1] = select_child(tree, path[depth]);
-        action[t->by_cost[depth]] = at(tree, path[depth + 1])->action;
+        action[t->by_cost[depth]] = mcts_at(tree, path[depth + 1])->action;
         depth++;
         if (leaf)
             break;
@@ -121,8 +121,8 @@ static void descend(Tree *tree, Visit *visit)
     tag_state_complete(t, action, depth);
     visit->depth = depth;
     for (uint32_t k = 0; k <= depth; k++) {
-        at(tree, path[k])->visits++;
-        at(tree, path[k])->sum += tree->unknown;
+        mcts_at(tree, path[k])->visits++;
+        mcts_at(tree, path[k])->sum += tree->unknown;
     }
     finish(tree, path, depth);
 }
@@ -133,7 +133,7 @@ static void back_up(Tree *tree, const Visit *visit)
     const TagScore score = tag_state_try(t, visit->action, INFINITY);
     const double r = reward(tree, score);
     for (uint32_t k = 0; k <= visit->depth; k++)
-        at(tree, visit->vertex[k])->sum += r - tree->unknown;
+        mcts_at(tree, visit->vertex[k])->sum += r - tree->unknown;
     t->result->iterations++;
     if (t->result->to_beat_dp == 0 && score.lacks <= 0 && score.time_s < tree->dp_s)
         t->result->to_beat_dp = t->result->iterations;
@@ -144,11 +144,11 @@ static void run_round(Tree *tree, Visit *visit, uint16_t *action, uint32_t most)
 {
     TagState *t = tree->t;
     uint32_t n = 0;
-    for (; n < most && !at(tree, 0)->finished; n++) {
+    for (; n < most && !mcts_at(tree, 0)->finished; n++) {
         visit[n].action = &action[(gsize)n * t->n];
         if (n > 0) /* groups that no vertex decides get actions below */
             memcpy(visit[n].action, visit[n - 1].action, t->n * sizeof *action);
-        descend(tree, &visit[n]);
+        mcts_descend(tree, &visit[n]);
     }
     if (n > 1)
         tag_evaluate_ahead(t->evaluator, action, n, t->search->threads);
@@ -160,7 +160,7 @@ static void run_round(Tree *tree, Visit *visit, uint16_t *action, uint32_t most)
 static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_t depth)
 {
     const TagState *t = tree->t;
-    const Vertex *vertex = at(tree, i);
+    const Vertex *vertex = mcts_at(tree, i);
     if (depth == t->n || vertex->first_child == 0 ||
         vertex->visits < t->search->lesson_visits)
         return;
@@ -169,14 +169,14 @@ static void keep_lessons(const Tree *tree, uint32_t i, uint16_t *action, uint32_
     lesson->view = tag_state_view(t, tree->net, action, depth);
     lesson->target = g_new0(double, t->space->n_actions);
     for (uint32_t s = 0; s < t->space->n_actions; s++)
-        sum += at(tree, vertex->first_child + s)->visits;
+        sum += mcts_at(tree, vertex->first_child + s)->visits;
     for (uint32_t s = 0; s < t->space->n_actions; s++) {
-        const Vertex *child = at(tree, vertex->first_child + s);
+        const Vertex *child = mcts_at(tree, vertex->first_child + s);
         lesson->target[child->action] = child->visits / sum;
     }
     g_ptr_array_add(t->search->lessons, lesson);
     for (uint32_t s = 0; s < t->space->n_actions; s++) {
-        action[t->by_cost[depth]] = at(tree, vertex->first_child + s)->action;
+        action[t->by_cost[depth]] = mcts_at(tree, vertex->first_child + s)->action;
         keep_lessons(tree, vertex->first_child + s, action, depth + 1);
     }
 }
@@ -205,7 +205,7 @@ void tag_search_tree(TagState *t)
     const uint32_t most = t->search->evaluations;
     /* As in the paper, iterations are counted: many of them visit known strategies. */
     while (
-        t->result->iterations < most && !at(&tree, 0)->finished &&
+        t->result->iterations < most && !mcts_at(&tree, 0)->finished &&
         !(t->search->until_beaten && t->result->to_beat_dp > 0) &&
         (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))
         run_round(&tree, visit, action, MIN(leaves, most - t->result->iterations));

@@ -61,7 +61,7 @@ static bool try_cuts(Pipelines *p, GError **error)
 }
 
 /* The sum of the rates of the devices of an action. */
-static double rate_of(const TagSpace *space, const TagAction *action)
+static double pipeline_rate_of(const TagSpace *space, const TagAction *action)
 {
     double rate = 0;
     for (uint32_t j = 0; j < space->view->n_devices; j++)
@@ -77,9 +77,9 @@ static void cut_by_rates(Pipelines *p)
     const uint32_t n_groups = p->work->n_groups;
     double all = 0, sum = 0;
     for (uint32_t k = 0; k < p->n; k++)
-        all += rate_of(p->space, &p->space->action[p->run[k]]);
+        all += pipeline_rate_of(p->space, &p->space->action[p->run[k]]);
     for (uint32_t k = 0, i = 0; k < p->n; k++) {
-        sum += rate_of(p->space, &p->space->action[p->run[k]]);
+        sum += pipeline_rate_of(p->space, &p->space->action[p->run[k]]);
         const double until = p->until_s[n_groups] * (all > 0 ? sum / all : 1);
         i++;
         while (i < n_groups - (p->n - 1 - k) &&
@@ -131,8 +131,8 @@ static void sort_runs(Pipelines *p)
     for (uint32_t k = 1; k < p->n; k++)
         for (uint32_t i = k; i > 0; i--) {
             const uint16_t a = p->run[i - 1], b = p->run[i];
-            if (rate_of(p->space, &p->space->action[a]) >=
-                rate_of(p->space, &p->space->action[b]))
+            if (pipeline_rate_of(p->space, &p->space->action[a]) >=
+                pipeline_rate_of(p->space, &p->space->action[b]))
                 break;
             p->run[i - 1] = b;
             p->run[i] = a;

@@ -30,7 +30,7 @@ typedef struct {
 
 /* --- groups --- */
 
-static uint16_t group_of(Builder *b, OpId op)
+static uint16_t tag_group_of(Builder *b, OpId op)
 {
     const uint16_t group = b->placement->group[op];
     if (b->number[group] == NOBODY) {
@@ -42,7 +42,7 @@ static uint16_t group_of(Builder *b, OpId op)
 }
 
 /* Whether each microbatch has an instance of its own. */
-static bool has_parts(const Builder *b, TensorId tensor)
+static bool tag_has_parts(const Builder *b, TensorId tensor)
 {
     return b->n_microbatches > 1 && form_is_gather(b->work->batch->form[tensor]);
 }
@@ -57,16 +57,16 @@ static uint8_t *held_for(const Builder *b, uint16_t group, TensorId tensor,
 
 static uint8_t *held(const Builder *b, uint16_t group, TensorId tensor)
 {
-    return held_for(b, group, tensor, has_parts(b, tensor) ? b->microbatch : 0);
+    return held_for(b, group, tensor, tag_has_parts(b, tensor) ? b->microbatch : 0);
 }
 
 /* A parameter and its states rest where the parameter's update runs. */
-static void find_homes(Builder *b)
+static void tag_find_homes(Builder *b)
 {
     ops_each (op, id, b->graph) {
         for (uint32_t i = 0; op->pass == PASS_UPDATE && i < op->n_in; i++)
             if (graph_tensor(b->graph, op->in[i])->producer == GRAPH_NONE)
-                b->home[op->in[i]] = group_of(b, id);
+                b->home[op->in[i]] = tag_group_of(b, id);
     }
 }
 
@@ -79,7 +79,7 @@ static void load(Builder *b, TensorId tensor, uint16_t group)
                                        .microbatch = PROGRAM_WHOLE,
                                        .tensor = tensor,
                                        .to = FORM_IDENTITY});
-    for (uint32_t m = 0; m < (has_parts(b, tensor) ? b->n_microbatches : 1); m++)
+    for (uint32_t m = 0; m < (tag_has_parts(b, tensor) ? b->n_microbatches : 1); m++)
         *held_for(b, group, tensor, m) = true;
 }
 
@@ -102,21 +102,21 @@ static void sum_over_replicas(Builder *b, TensorId tensor)
 
 static void transfer(Builder *b, TensorId tensor, uint16_t to)
 {
-    program_append(b->program,
-                   (Instr){.kind = INSTR_TRANSFER,
-                           .group = b->home[tensor],
-                           .to_group = to,
-                           .microbatch = has_parts(b, tensor) ? (uint16_t)b->microbatch
-                                                              : PROGRAM_WHOLE,
-                           .stream = 1,
-                           .tensor = tensor,
-                           .from = FORM_IDENTITY,
-                           .to = FORM_IDENTITY});
+    program_append(b->program, (Instr){.kind = INSTR_TRANSFER,
+                                       .group = b->home[tensor],
+                                       .to_group = to,
+                                       .microbatch = tag_has_parts(b, tensor)
+                                                         ? (uint16_t)b->microbatch
+                                                         : PROGRAM_WHOLE,
+                                       .stream = 1,
+                                       .tensor = tensor,
+                                       .from = FORM_IDENTITY,
+                                       .to = FORM_IDENTITY});
     *held(b, to, tensor) = true;
 }
 
 /* Brings an input of an op to the op's group. Data are loaded wherever they are read. */
-static void bring(Builder *b, TensorId tensor, uint16_t group)
+static void tag_bring(Builder *b, TensorId tensor, uint16_t group)
 {
     const Tensor *of = graph_tensor(b->graph, tensor);
     if (*held(b, group, tensor))
@@ -168,11 +168,11 @@ static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)
 static void run_op(Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
-    const uint16_t group = group_of(b, id);
+    const uint16_t group = tag_group_of(b, id);
     const bool cut = b->work->batch->loop[id] >= 0;
     bool partial = cut && b->program->group[group].n_replicas > 1;
     for (uint32_t i = 0; i < op->n_in; i++)
-        bring(b, op->in[i], group);
+        tag_bring(b, op->in[i], group);
     if (!cut)
         partial = stays_partial(b, id);
     for (uint32_t i = 0; (cut || !partial) && i < op->n_in; i++)
@@ -258,7 +258,7 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
     for (uint32_t g = 0; all_groups && g < space->n_groups; g++)
         number[g] = program_add_group(b.program, space->group[g].n_replicas,
                                       space->group[g].n_devices, space->group[g].device);
-    find_homes(&b);
+    tag_find_homes(&b);
     if (n_microbatches > 1)
         run_microbatches(&b);
     for (OpId id = 0; n_microbatches == 1 && id < graph_n_ops(work->graph); id++)

@@ -51,8 +51,8 @@ static bool find_favourites(const TagList *list, uint32_t *favourite, GError **e
 }
 
 /* Makes every layer a group, with its backward pass and its update. */
-static bool find_layers(const Question *question, const double *ratio, TagCase *l,
-                        GError **error)
+static bool rivals_find_layers(const Question *question, const double *ratio, TagCase *l,
+                               GError **error)
 {
     const Graph *graph = question->graph;
     const uint32_t n_layers = MIN(graph_n_layers(graph), UINT16_MAX);
@@ -105,7 +105,7 @@ bool tag_make_list(const Question *question, Answer *answer, GError **error)
     const Graph *graph = question->graph;
     g_autofree double *ratio = ratios_even(question->view);
     g_auto(TagCase) l = {0};
-    if (!find_layers(question, ratio, &l, error))
+    if (!rivals_find_layers(question, ratio, &l, error))
         return false;
     g_autoptr(TagList) list = synth_tag_list(l.space, &l.work, l.quick);
     g_autofree uint32_t *favourite = g_new(uint32_t, list->n + 1);

@@ -39,7 +39,7 @@ static double *resting(const TagRoom *room, uint32_t group, uint32_t action)
 }
 
 /* The least bytes of each op group, on each device and altogether. */
-static void find_least(TagRoom *room, uint32_t n_groups)
+static void tag_find_least(TagRoom *room, uint32_t n_groups)
 {
     for (uint32_t i = 0; i < n_groups; i++) {
         double *least = &room->least[(size_t)i * (room->n_devices + 1)];
@@ -85,7 +85,7 @@ TagRoom *tag_room_new(const TagBound *b)
             }
         }
     }
-    find_least(room, n_groups);
+    tag_find_least(room, n_groups);
     return room;
 }
 
@@ -93,7 +93,7 @@ FREE_DEFINE(tag_room_free, TagRoom, room, g_array_unref(room->gradient),
             free_each(room->bytes, room->least, room->has, room->needs));
 
 /* A device that makes a gradient and updates with it has it until its first update. */
-static void add_kept(const TagRoom *room, const uint16_t *action)
+static void tag_add_kept(const TagRoom *room, const uint16_t *action)
 {
     const TagBound *b = room->bound;
     array_each (const TagGradient, g, room->gradient) {
@@ -127,7 +127,7 @@ const double *tag_room_needs(const TagRoom *room, const uint16_t *action,
         }
         room->needs[n] += open ? bytes[n] : 0;
     }
-    add_kept(room, action);
+    tag_add_kept(room, action);
     return room->needs;
 }
 

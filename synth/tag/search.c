@@ -114,7 +114,7 @@ static uint32_t below(TagState *t, uint32_t n)
 
 /* A random move: changes one group, or a run of neighbours, or copies a neighbour's action, or
  * replaces one action by another everywhere. */
-static void move(TagState *t, uint16_t *action)
+static void tag_move(TagState *t, uint16_t *action)
 {
     const uint32_t kind = below(t, 4), at = below(t, t->n);
     const uint16_t to = (uint16_t)below(t, t->space->n_actions),
@@ -164,9 +164,9 @@ static void anneal(TagState *t, const Beam *beam)
         const double done = (double)(before - begin) / (end - begin);
         const double heat = FIRST * pow(LAST / FIRST, done) * score.time_s;
         memcpy(next, now, t->n * sizeof *next);
-        move(t, next);
+        tag_move(t, next);
         if (below(t, DOUBLE) == 0)
-            move(t, next);
+            tag_move(t, next);
         const TagScore other = tag_state_try(t, next, score.time_s + SELDOM * heat);
         idle = tag_evaluations(t->evaluator) > before ? 0 : idle + 1;
         const bool better = tag_is_better(other, score);
@@ -211,7 +211,7 @@ static void polish(TagState *t)
     } while (tag_is_better(t->best_score, before) && !tag_state_is_over(t));
 }
 
-static void search_best(TagState *t)
+static void tag_search_best(TagState *t)
 {
     Beam beam = {.action = g_new(uint16_t, (gsize)BEAM * t->n)};
     const uint64_t a_sweep = (uint64_t)t->n * t->space->n_actions;
@@ -275,7 +275,7 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
     else if (search->method == TAG_AHEAD)
         tag_search_ahead(&t);
     else
-        search_best(&t);
+        tag_search_best(&t);
     const SimQuickTimes times = tag_times(evaluator, result->action);
     result->stage_s = times.stage_s;
     result->flow_s = times.flow_s;

@@ -61,7 +61,7 @@ static Arc *arc_at(const Cut *cut, uint32_t i)
     return &g_array_index(cut->arc, Arc, i);
 }
 
-static void add_half(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
+static void sfb_add_half(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
 {
     KILTER_ASSERT(capacity >= 0 && from < cut->n_nodes && to < cut->n_nodes);
     const Arc arc = {to, cut->first[from], capacity};
@@ -72,8 +72,8 @@ static void add_half(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
 static void cut_arc(Cut *cut, uint32_t from, uint32_t to, int64_t capacity)
 {
     g_assert(from < cut->n_nodes && to < cut->n_nodes && capacity >= 0);
-    add_half(cut, from, to, capacity);
-    add_half(cut, to, from, 0);
+    sfb_add_half(cut, from, to, capacity);
+    sfb_add_half(cut, to, from, 0);
 }
 
 /* Finds the levels of all nodes reachable from the source; returns whether the sink is. */

@@ -3,7 +3,7 @@
 #include "synth/tag/tag.h"
 
 /* Whether two devices are in one set. */
-static bool together(const ClusterView *view, uint32_t i, uint32_t j, bool merged)
+static bool tag_together(const ClusterView *view, uint32_t i, uint32_t j, bool merged)
 {
     const Device *a = &view->device[i], *b = &view->device[j];
     return (a->machine == b->machine && device_compare(a, b) == 0) ||
@@ -18,15 +18,15 @@ static uint32_t find_sets(const ClusterView *view, bool merged, uint32_t *set)
     uint32_t n = 0;
     for (uint32_t j = 0; j < view->n_devices; j++) {
         uint32_t first = 0;
-        while (!together(view, first, j, merged))
+        while (!tag_together(view, first, j, merged))
             first++;
         set[j] = first == j ? n++ : set[first];
     }
     return n;
 }
 
-static uint16_t add_group(TagSpace *space, uint32_t n_replicas, uint32_t n_devices,
-                          const uint32_t *device)
+static uint16_t tag_add_group(TagSpace *space, uint32_t n_replicas, uint32_t n_devices,
+                              const uint32_t *device)
 {
     space->group = g_renew(DeviceGroup, space->group, space->n_groups + 1);
     space->group[space->n_groups] = (DeviceGroup){
@@ -40,7 +40,7 @@ static void add_groups(TagSpace *space)
     const uint32_t n_devices = space->view->n_devices;
     g_autofree uint32_t *device = g_new(uint32_t, n_devices);
     for (uint32_t j = 0; j < n_devices; j++)
-        space->single[j] = add_group(space, 1, 1, &j);
+        space->single[j] = tag_add_group(space, 1, 1, &j);
     for (uint32_t subset = 1; subset < 1u << space->n_sets; subset++) {
         uint32_t n = 0;
         for (uint32_t j = 0; j < n_devices; j++)
@@ -48,9 +48,9 @@ static void add_groups(TagSpace *space)
                 device[n++] = j;
         const bool one = n == 1;
         space->replicas[subset] =
-            one ? space->single[device[0]] : add_group(space, n, 1, device);
+            one ? space->single[device[0]] : tag_add_group(space, n, 1, device);
         space->whole[subset] =
-            one ? space->single[device[0]] : add_group(space, 1, n, device);
+            one ? space->single[device[0]] : tag_add_group(space, 1, n, device);
     }
 }
 

@@ -30,7 +30,7 @@ static Value value_flag(bool flag)
     return (Value){.kind = VALUE_FLAG, .number = flag};
 }
 
-static Value value_text(const char *text, size_t length)
+static Value expression_value_text(const char *text, size_t length)
 {
     return (Value){.kind = VALUE_TEXT, .text = text, .length = length};
 }
@@ -42,7 +42,7 @@ static Value value_json(const json_t *json)
     if (json_is_boolean(json))
         return value_flag(json_is_true(json));
     if (json_is_string(json))
-        return value_text(json_string_value(json), json_string_length(json));
+        return expression_value_text(json_string_value(json), json_string_length(json));
     return !json || json_is_null(json) ? (Value){.kind = VALUE_NONE}
                                        : (Value){.kind = VALUE_JSON, .json = json};
 }
@@ -112,7 +112,7 @@ static bool equal(const Value *a, const Value *b)
 
 /* The value of a key, which counts as read even where its value is not used, unless it is another
  * number than that of an earlier name of the same. */
-static Value read_key(Reading *r, const char *word, size_t length)
+static Value expression_read_key(Reading *r, const char *word, size_t length)
 {
     g_autofree char *name = g_strndup(word, length);
     const json_t *json = json_object_get(r->scope->root, name);
@@ -130,7 +130,7 @@ static Value read_key(Reading *r, const char *word, size_t length)
     return value;
 }
 
-static Value read_fact(Reading *r)
+static Value expression_read_fact(Reading *r)
 {
     const size_t n = word_length(r);
     g_autofree char *name = g_strndup(r->at, n);
@@ -143,12 +143,12 @@ static Value read_fact(Reading *r)
     return value;
 }
 
-static Value read_text(Reading *r)
+static Value expression_read_text(Reading *r)
 {
     const char *end = strchr(r->at, '\'');
     if (!end)
         return expression_fail(r, "expected ' after '%.20s'", r->at);
-    const Value value = value_text(r->at, (size_t)(end - r->at));
+    const Value value = expression_value_text(r->at, (size_t)(end - r->at));
     r->at = end + 1;
     return value;
 }
@@ -200,9 +200,9 @@ static Value read_primary(Reading *r)
         return value;
     }
     if (expression_take(r, "'"))
-        return read_text(r);
+        return expression_read_text(r);
     if (expression_take(r, "$"))
-        return read_fact(r);
+        return expression_read_fact(r);
     if (expression_take(r, "-")) {
         if (++r->depth > MOST_DEPTH)
             return expression_fail(r, "too deep");
@@ -233,7 +233,7 @@ static Value read_primary(Reading *r)
     if (n == 5 && strncmp(word, "false", n) == 0)
         return value_flag(false);
     return n == 4 && strncmp(word, "null", n) == 0 ? (Value){.kind = VALUE_NONE}
-                                                   : read_key(r, word, n);
+                                                   : expression_read_key(r, word, n);
 }
 
 static Value element(Reading *r, const Value *of, const Value *index)
@@ -242,7 +242,7 @@ static Value element(Reading *r, const Value *of, const Value *index)
         return (Value){.kind = VALUE_NONE};
     if (of->kind == VALUE_TEXT)
         return index->number < (double)of->length
-                   ? value_text(of->text + (size_t)index->number, 1)
+                   ? expression_value_text(of->text + (size_t)index->number, 1)
                    : (Value){.kind = VALUE_NONE};
     if (of->kind != VALUE_JSON || !json_is_array(of->json))
         return expression_fail(r, "expected a list");
@@ -274,7 +274,7 @@ static Value read_postfix(Reading *r)
     return value;
 }
 
-static Value read_product(Reading *r)
+static Value expression_read_product(Reading *r)
 {
     Value a = read_postfix(r);
     while (!r->wrong) {
@@ -297,12 +297,12 @@ static Value read_product(Reading *r)
 
 static Value read_sum(Reading *r)
 {
-    Value a = read_product(r);
+    Value a = expression_read_product(r);
     while (!r->wrong) {
         const bool plus = expression_take(r, "+");
         if (!plus && !expression_take(r, "-"))
             break;
-        const Value b = read_product(r);
+        const Value b = expression_read_product(r);
         a = is_number(&a) && is_number(&b)
                 ? value_number(a.number + (plus ? b.number : -b.number))
                 : (Value){.kind = VALUE_NONE};

@@ -97,7 +97,7 @@ static bool take_edge(const Csv *csv, void *data, GError **error)
     return true;
 }
 
-static bool read_ops(const char *path, Table *table, GError **error)
+static bool profile_csv_read_ops(const char *path, Table *table, GError **error)
 {
     static const char *const required[] = {"id", "pass", "memory_bytes", "colour", NULL};
     g_autoptr(Csv) csv = csv_read(path, error);
@@ -317,7 +317,7 @@ json_t *profile_from_table(const char *path, GError **error)
     g_autoptr(GHashTable) by_id = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(Edge));
     Table table = {rows, edges, by_id, type, columns};
-    return read_ops(path, &table, error) && read_edges(path, &table, error)
+    return profile_csv_read_ops(path, &table, error) && read_edges(path, &table, error)
                ? to_profile(&table, path, error)
                : NULL;
 }

@@ -9,7 +9,7 @@
 CLEAR_DEFINE(kineto_facts_clear, KinetoFacts, facts, let_go(facts->device, g_free),
              let_go(facts->note, g_ptr_array_unref));
 
-static bool parse(Reader *reader, GInputStream *stream, GError **error)
+static bool kineto_parse(Reader *reader, GInputStream *stream, GError **error)
 {
     JsonFaults faults;
     const bool good = json_stream(stream, &KINETO_EVENTS, reader, &faults);
@@ -113,7 +113,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     reader->op = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     reader->kernel = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     reader->profile = profile_new();
-    const bool good = parse(reader, stream, error);
+    const bool good = kineto_parse(reader, stream, error);
     if (good) {
         facts->streams = g_hash_table_size(reader->stream);
         add_rows(reader, list, tables);

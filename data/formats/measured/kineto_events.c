@@ -41,7 +41,7 @@ static void add_matmul(Reader *reader, const Event *event)
 }
 
 /* Adds an op on each element of its first operand. */
-static void add_elementwise(Reader *reader, const Event *event)
+static void kineto_add_elementwise(Reader *reader, const Event *event)
 {
     ProfileBin *bin = event->id < 0 ? NULL
                                     : profile_elementwise(reader->profile, event->name,
@@ -55,7 +55,7 @@ static void add_elementwise(Reader *reader, const Event *event)
 
 /* A kernel of a collective that says which one, how large and among how many; else it is left
  * out. */
-static void add_collective(Reader *reader, const Event *event)
+static void kineto_add_collective(Reader *reader, const Event *event)
 {
     KinetoFacts *facts = reader->facts;
     ProfileBin *bin =
@@ -73,7 +73,7 @@ static void add_collective(Reader *reader, const Event *event)
     }
 }
 
-static void add_kernel(Reader *reader, const Event *event)
+static void kineto_add_kernel(Reader *reader, const Event *event)
 {
     KinetoFacts *facts = reader->facts;
     g_autofree char *lower = g_ascii_strdown(event->name, -1);
@@ -84,7 +84,7 @@ static void add_kernel(Reader *reader, const Event *event)
     facts->collective_kernels += *event->collective != '\0';
     g_hash_table_add(reader->stream, g_memdup2(&event->stream, sizeof event->stream));
     if (*event->collective || nccl) {
-        add_collective(reader, event);
+        kineto_add_collective(reader, event);
     } else if (event->id >= 0) {
         KernelSum *sum = g_hash_table_lookup(reader->kernel, &event->id);
         if (!sum) {
@@ -103,12 +103,12 @@ static void end_event(Reader *reader)
     const Event *event = &reader->event;
     reader->facts->events++;
     if (g_ascii_strcasecmp(event->category, "kernel") == 0) {
-        add_kernel(reader, event);
+        kineto_add_kernel(reader, event);
     } else if (event->has_dims && is_matmul(event->name)) {
         reader->facts->matmul_ops++;
         add_matmul(reader, event);
     } else if (event->has_dims) {
-        add_elementwise(reader, event);
+        kineto_add_elementwise(reader, event);
     }
 }
 
@@ -183,7 +183,7 @@ static void take_key(void *data, const char *text, size_t length)
     key[n] = '\0';
 }
 
-static void copy(char *to, const char *text, size_t length)
+static void kineto_copy(char *to, const char *text, size_t length)
 {
     const size_t n = MIN(length, NAME_BYTES - 1);
     memcpy(to, text, n);
@@ -210,16 +210,16 @@ static void event_text(Reader *reader, const char *text, size_t length)
     Event *event = &reader->event;
     const char *key = key_at(reader, reader->depth);
     if (reader->depth == 3 && strcmp(key, "name") == 0)
-        copy(event->name, text, length);
+        kineto_copy(event->name, text, length);
     else if (reader->depth == 3 && strcmp(key, "cat") == 0)
-        copy(event->category, text, length);
+        kineto_copy(event->category, text, length);
     else if (reader->depth == 4 && has_key(reader, 4, "Collective name"))
-        copy(event->collective, text, length);
+        kineto_copy(event->collective, text, length);
     else if (reader->depth == 4 && has_key(reader, 4, "dtype"))
-        copy(event->dtype, text, length);
+        kineto_copy(event->dtype, text, length);
     else if (reader->depth == 5 && has_key(reader, 4, "Input type") &&
              event->n_types++ == 0)
-        copy(event->type, text, length);
+        kineto_copy(event->type, text, length);
     else if (reader->depth == 4)
         quoted_number(reader, text, length);
 }

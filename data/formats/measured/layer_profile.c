@@ -20,7 +20,7 @@ FREE_DEFINE(layer_profile_free, LayerProfile, profile, g_free(profile->file),
 /* No layer takes longer. */
 static const double LONGEST_S = 1e6;
 
-static bool read_row(const Csv *csv, void *times, GError **error)
+static bool layer_profile_read_row(const Csv *csv, void *times, GError **error)
 {
     LayerTime time = {.mbs = 1};
     if (!csv_count(csv, "tmp", 1, UINT32_MAX, &time.tmp, error) ||
@@ -45,7 +45,7 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
     g_array_set_clear_func(profile->times, (GDestroyNotify)clear_time);
     g_autoptr(Csv) csv = csv_read(file, error);
     if (!csv || !csv_expect(csv, COLUMN, NULL, error) ||
-        !csv_each(csv, read_row, profile->times, error))
+        !csv_each(csv, layer_profile_read_row, profile->times, error))
         return NULL;
     g_array_sort(profile->times, by_layer);
     return g_steal_pointer(&profile);

@@ -91,7 +91,7 @@ static void nccl_run_close(NcclRun *run)
 
 static CLEAR_DEFINE(nccl_run_clear, NcclRun, run, free_each(run->name, run->device));
 
-static char *device_name(const NcclRun *run)
+static char *nccl_device_name(const NcclRun *run)
 {
     char *device = g_strdup(run->device ? run->device : "");
     g_strdelimit(device, ",#\r\n", ' ');
@@ -113,7 +113,7 @@ static bool continues(const MeasuredTable *table, const NcclRun *run, const char
  * table. */
 static MeasuredTable *table_of(NcclRun *run)
 {
-    g_autofree char *device = device_name(run);
+    g_autofree char *device = nccl_device_name(run);
     g_autofree char *test = run->test   ? g_strconcat(run->test->program, "_perf", NULL)
                             : run->name ? g_strconcat(run->name, "_perf", NULL)
                                         : g_strdup("unnamed");
@@ -295,7 +295,7 @@ typedef struct {
 static const double LARGE_ERROR = 0.01;
 
 /* The words of a line. The caller frees the array. */
-static GPtrArray *split(char *line)
+static GPtrArray *nccl_split(char *line)
 {
     GPtrArray *words = g_ptr_array_new();
     char *save = NULL;
@@ -397,10 +397,10 @@ static void begin_ranks(Reader *reader)
 }
 
 /* The time is the column before the first bandwidth: there are several layouts. */
-static void read_header(Reader *reader, const char *line)
+static void nccl_read_header(Reader *reader, const char *line)
 {
     g_autofree char *copy = g_strdup(line + strspn(line, "# \t"));
-    g_autoptr(GPtrArray) words = split(copy);
+    g_autoptr(GPtrArray) words = nccl_split(copy);
     reader->root_column = 0;
     reader->relative = false;
     reader->headed = true;
@@ -439,11 +439,11 @@ static void read_other(Reader *reader, const char *line)
     if (strstr(line, "Rank ") && strstr(line, " device "))
         read_rank(reader, line);
     if (strstr(line, "size") && strstr(line, "algbw"))
-        read_header(reader, line);
+        nccl_read_header(reader, line);
 }
 
 /* Whether word `i` is a number; *value gets it. */
-static bool number_of(const GPtrArray *words, uint32_t i, double *value)
+static bool nccl_number_of(const GPtrArray *words, uint32_t i, double *value)
 {
     return i < words->len && number_is(words->pdata[i], value);
 }
@@ -454,7 +454,7 @@ static bool looks_like_row(const GPtrArray *words)
 {
     double size, count;
     return words->len > 2 && g_ascii_isdigit(*(const char *)words->pdata[0]) &&
-           number_of(words, 0, &size) && number_of(words, 1, &count) &&
+           nccl_number_of(words, 0, &size) && nccl_number_of(words, 1, &count) &&
            g_ascii_isalpha(*(const char *)words->pdata[2]);
 }
 
@@ -467,8 +467,8 @@ static const char *wrong_ratio(const Reader *reader, const GPtrArray *words)
     const double n = reader->run.ranks;
     double algbw, busbw;
     if (!test || test->use != USE_COLLECTIVE || n < 2 ||
-        !number_of(words, reader->time_column + 1, &algbw) ||
-        !number_of(words, reader->time_column + 2, &busbw) || algbw < 1)
+        !nccl_number_of(words, reader->time_column + 1, &algbw) ||
+        !nccl_number_of(words, reader->time_column + 2, &busbw) || algbw < 1)
         return NULL;
     const double part = test->one_of_n ? 1 : (n - 1) / n,
                  ratio = test->kind == COLLECTIVE_ALL_REDUCE ? 2 * part : part;
@@ -479,7 +479,7 @@ static const char *wrong_ratio(const Reader *reader, const GPtrArray *words)
                : "a bus bandwidth of another test, or of other ranks than are listed";
 }
 
-static void read_row(Reader *reader, const GPtrArray *words)
+static void nccl_read_row(Reader *reader, const GPtrArray *words)
 {
     NcclRun *run = &reader->run;
     NcclRow row = {.root = -1,
@@ -487,12 +487,12 @@ static void read_row(Reader *reader, const GPtrArray *words)
     const uint32_t time = reader->time_column;
     reader->rows++;
     reader->headed = false;
-    number_of(words, 0, &row.size);
+    nccl_number_of(words, 0, &row.size);
     if (time == 0)
         return nccl_run_pass_over(run, "no header of the columns before it");
-    if (!number_of(words, time, &row.time_us) || !nccl_is_row(row.size, row.time_us))
+    if (!nccl_number_of(words, time, &row.time_us) || !nccl_is_row(row.size, row.time_us))
         return nccl_run_pass_over(run, "cut off, or without a time");
-    if (!number_of(words, time + 3, &row.wrong) ||
+    if (!nccl_number_of(words, time + 3, &row.wrong) ||
         (reader->relative && row.wrong < LARGE_ERROR))
         row.wrong = 0;
     if (run->ranks == 0 && reader->told > 1) { /* no list of the ranks: one process */
@@ -512,10 +512,10 @@ static void read_row(Reader *reader, const GPtrArray *words)
     }
     if (run->test || run->name)
         return nccl_run_add(run, row.size, row.time_us, row.wrong);
-    if (!number_of(words, time + 1, &row.algbw) ||
-        !number_of(words, time + 2, &row.busbw))
+    if (!nccl_number_of(words, time + 1, &row.algbw) ||
+        !nccl_number_of(words, time + 2, &row.busbw))
         row.algbw = row.busbw = 0;
-    if (reader->root_column > 0 && !number_of(words, reader->root_column, &row.root))
+    if (reader->root_column > 0 && !nccl_number_of(words, reader->root_column, &row.root))
         row.root = -1;
     g_array_append_val(reader->unnamed, row);
 }
@@ -547,7 +547,7 @@ static void drop_prefix(const Reader *reader, GPtrArray *words)
     }
 }
 
-static void read_line(Reader *reader, char *line)
+static void nccl_read_line(Reader *reader, char *line)
 {
     enum { PREFIX_BYTES = 120 };
     line = nccl_line(line);
@@ -555,11 +555,11 @@ static void read_line(Reader *reader, char *line)
     if (mark && mark - line < PREFIX_BYTES)
         return read_other(reader, mark);
     g_autofree char *copy = g_strdup(line);
-    g_autoptr(GPtrArray) words = split(copy);
+    g_autoptr(GPtrArray) words = nccl_split(copy);
     if (!looks_like_row(words) && reader->time_column > 0)
         drop_prefix(reader, words);
     if (looks_like_row(words))
-        read_row(reader, words);
+        nccl_read_row(reader, words);
     else
         read_other(reader, line);
 }
@@ -580,7 +580,7 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
     reader.run.test = reader.file_test;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     for (char **line = lines; *line; line++)
-        read_line(&reader, *line);
+        nccl_read_line(&reader, *line);
     end_header(&reader);
     end_table(&reader);
     nccl_run_clear(&reader.run);

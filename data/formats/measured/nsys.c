@@ -285,7 +285,7 @@ static char *events_query(const Report *report)
     return g_string_free(text, FALSE);
 }
 
-static bool read_events(Report *report, GError **error)
+static bool nsys_read_events(Report *report, GError **error)
 {
     g_autofree char *query = events_query(report);
     sqlite3_stmt *row = NULL;
@@ -374,7 +374,7 @@ static bool read_report(Report *report, GError **error)
         "SELECT count(DISTINCT k.deviceId) FROM CUPTI_ACTIVITY_KIND_KERNEL AS k "
         "WHERE " KERNEL_NAME " LIKE '%nccl%'",
         NULL);
-    return read_events(report, error);
+    return nsys_read_events(report, error);
 }
 
 bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error)

@@ -191,7 +191,7 @@ void profile_add(ProfileBin *bin, double seconds)
         g_array_append_val(bin->seconds, seconds);
 }
 
-static void add_row(const ProfileBin *bin, const char *device, GArray *list)
+static void profile_add_row(const ProfileBin *bin, const char *device, GArray *list)
 {
     const uint32_t n = bin->seconds->len;
     double *s = (double *)(void *)bin->seconds->data;
@@ -219,6 +219,6 @@ void profile_rows(const Profile *profile, const char *device, GArray *list,
             continue;
         *smallest = fmin(*smallest, bin->what.bytes);
         *largest = fmax(*largest, bin->what.bytes);
-        add_row(bin, device, list);
+        profile_add_row(bin, device, list);
     }
 }

@@ -44,7 +44,7 @@ static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
 }
 
 /* Marks the nodes that make a value. */
-static void mark(const Builder *b, uint32_t value, bool *needed)
+static void onnx_mark(const Builder *b, uint32_t value, bool *needed)
 {
     g_autoptr(GArray) stack = g_array_new(false, false, sizeof value);
     g_array_append_val(stack, value);
@@ -95,7 +95,7 @@ static uint32_t choose_output(const Builder *b, bool *needed)
         memset(some, 0, b->model->node->len);
         if (onnx_value(b->model, value)->constant)
             continue;
-        mark(b, value, some);
+        onnx_mark(b, value, some);
         const double weight = weight_of(b, some);
         if (weight > most) {
             most = weight;
@@ -121,7 +121,7 @@ static uint32_t logits_of(const Builder *b, uint32_t value)
 
 /* Labels of every place but along the classes, which are the last dim, or the second one of
  * images. */
-static TensorId build_loss(Builder *b, uint32_t value)
+static TensorId onnx_build_loss(Builder *b, uint32_t value)
 {
     static const uint32_t classes_last[] = {0, 2, 3, 1};
     View *view = builder_view(b, value);
@@ -169,7 +169,7 @@ static void note_unmapped(const Builder *b, const bool *needed)
             builder_count(b->taken->unmapped, onnx_node(b->model, n)->op);
 }
 
-static bool build_node(Builder *b)
+static bool onnx_build_node(Builder *b)
 {
     const OnnxBuild build = build_of(b->node);
     return build ? build(b, b->node)
@@ -186,7 +186,7 @@ static bool build(Builder *b, TensorId *loss)
     const uint32_t logits = logits_of(b, output);
     if (logits != output) {
         memset(needed, 0, b->model->node->len);
-        mark(b, logits, needed);
+        onnx_mark(b, logits, needed);
         output = logits;
     }
     if (b->taken)
@@ -196,11 +196,11 @@ static bool build(Builder *b, TensorId *loss)
             continue;
         b->node = onnx_node(b->model, n);
         if (b->group[n].kind == ONNX_PLAIN)
-            build_node(b);
+            onnx_build_node(b);
         else
             builder_group(b, b->node, &b->group[n]);
     }
-    *loss = b->failed ? GRAPH_NONE : build_loss(b, output);
+    *loss = b->failed ? GRAPH_NONE : onnx_build_loss(b, output);
     if (!b->failed && g_hash_table_size(b->weight) == 0)
         builder_refuse(b, "the output depends on no weight");
     return !b->failed;

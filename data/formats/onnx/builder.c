@@ -65,7 +65,7 @@ static char *numbered_part(const char *name, char separator)
 
 /* The layer that a weight's name says; else what the node's says; else a matrix begins one of its
  * own. NULL: the one before goes on. Caller frees. */
-static char *layer_of(const Builder *b, const char *weight, uint32_t rank)
+static char *onnx_layer_of(const Builder *b, const char *weight, uint32_t rank)
 {
     const bool named = strchr(weight, '.') && !strstr(weight, "::");
     const char *node = b->node ? b->node->name : "";
@@ -79,7 +79,7 @@ static char *layer_of(const Builder *b, const char *weight, uint32_t rank)
 /* Ops from here on belong to the weight's layer. */
 static void enter_layer(Builder *b, const char *weight, uint32_t rank)
 {
-    char *layer = layer_of(b, weight, rank);
+    char *layer = onnx_layer_of(b, weight, rank);
     if (!layer)
         return;
     if (g_strcmp0(layer, b->layer) != 0)

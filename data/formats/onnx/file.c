@@ -19,7 +19,7 @@ bool onnx_is(const char *path)
 
 /* --- as JSON --- */
 
-static uint64_t elements_of(const OnnxFile__Tensor *tensor)
+static uint64_t onnx_elements_of(const OnnxFile__Tensor *tensor)
 {
     double n = 1;
     for (size_t d = 0; d < tensor->n_dims; d++)
@@ -120,10 +120,10 @@ static double *elements(const OnnxFile__Tensor *tensor, uint64_t n)
     return g_steal_pointer(&list);
 }
 
-static json_t *tensor_json(const OnnxFile__Tensor *tensor)
+static json_t *onnx_tensor_json(const OnnxFile__Tensor *tensor)
 {
     json_t *shape = json_array(), *json = NULL;
-    const uint64_t n = elements_of(tensor);
+    const uint64_t n = onnx_elements_of(tensor);
     g_autofree double *list = n == UINT64_MAX ? NULL : elements(tensor, n);
     for (size_t d = 0; d < tensor->n_dims; d++)
         json_array_append_new(shape, json_integer(tensor->dims[d]));
@@ -148,12 +148,12 @@ static json_t *tensor_json(const OnnxFile__Tensor *tensor)
 }
 
 /* Names that are no UTF-8 make json_string fail, and with it all that holds them. */
-static bool append(json_t *array, json_t *value)
+static bool onnx_append(json_t *array, json_t *value)
 {
     return value && json_array_append_new(array, value) == 0;
 }
 
-static json_t *value_json(const OnnxFile__ValueInfo *value)
+static json_t *onnx_value_json(const OnnxFile__ValueInfo *value)
 {
     const OnnxFile__TensorType *type = value->type ? value->type->tensor_type : NULL;
     json_t *json =
@@ -189,7 +189,7 @@ static json_t *attribute_json(const OnnxFile__Attribute *attribute)
     case STRING:
         return json_stringn((const char *)attribute->s.data, attribute->s.len);
     case TENSOR:
-        return attribute->t ? tensor_json(attribute->t) : NULL;
+        return attribute->t ? onnx_tensor_json(attribute->t) : NULL;
     case FLOATS:
     case INTS: {
         json_t *list = json_array();
@@ -210,7 +210,7 @@ static bool names_json(json_t *node, const char *key, size_t n, char **name)
     json_t *list = json_array();
     bool good = true;
     for (size_t i = 0; i < n; i++)
-        good = append(list, json_string(name[i])) && good;
+        good = onnx_append(list, json_string(name[i])) && good;
     json_object_set_new(node, key, list);
     return good;
 }
@@ -231,7 +231,7 @@ static void set_domain(json_t *json, const char *domain, const char *overload)
         json_object_set_new(json, "overload", json_string(overload));
 }
 
-static json_t *node_json(const OnnxFile__Node *node)
+static json_t *onnx_node_json(const OnnxFile__Node *node)
 {
     json_t *json = json_pack("{s:s, s:s}", "op", node->op_type, "name", node->name);
     if (!json || !names_json(json, "in", node->n_input, node->input) ||
@@ -246,16 +246,16 @@ static json_t *node_json(const OnnxFile__Node *node)
     return json;
 }
 
-static json_t *nodes_json(size_t n, OnnxFile__Node *const *node, bool *good)
+static json_t *onnx_nodes_json(size_t n, OnnxFile__Node *const *node, bool *good)
 {
     json_t *nodes = json_array();
     for (size_t i = 0; i < n; i++)
-        *good = append(nodes, node_json(node[i])) && *good;
+        *good = onnx_append(nodes, onnx_node_json(node[i])) && *good;
     return nodes;
 }
 
 /* Takes the object over; NULL: it is not whole. */
-static json_t *whole(json_t *json, bool good)
+static json_t *onnx_whole(json_t *json, bool good)
 {
     if (!good)
         g_clear_pointer(&json, json_decref);
@@ -273,9 +273,9 @@ static json_t *function_json(const OnnxFile__Function *function)
             json, "attr",
             attributes_json(function->n_attribute_proto, function->attribute_proto));
         json_object_set_new(json, "nodes",
-                            nodes_json(function->n_node, function->node, &good));
+                            onnx_nodes_json(function->n_node, function->node, &good));
     }
-    return whole(json, good);
+    return onnx_whole(json, good);
 }
 
 /* Shapes that the file states in full, by the value's name. */
@@ -283,7 +283,7 @@ static json_t *stated_shapes(const OnnxFile__Graph *graph)
 {
     json_t *shapes = json_object();
     for (size_t i = 0; i < graph->n_value_info; i++) {
-        json_t *value = value_json(graph->value_info[i]), *dim;
+        json_t *value = onnx_value_json(graph->value_info[i]), *dim;
         json_t *shape = json_object_get(value, "shape");
         bool full = json_is_array(shape);
         size_t d;
@@ -301,7 +301,7 @@ static json_t *functions_json(const OnnxFile__Model *model)
 {
     json_t *functions = json_array();
     for (size_t i = 0; i < model->n_functions; i++)
-        if (!append(functions, function_json(model->functions[i]))) {
+        if (!onnx_append(functions, function_json(model->functions[i]))) {
             json_decref(functions);
             return NULL;
         }
@@ -311,17 +311,17 @@ static json_t *functions_json(const OnnxFile__Model *model)
 static json_t *graph_lists(const OnnxFile__Graph *graph)
 {
     bool good = true;
-    json_t *nodes = nodes_json(graph->n_node, graph->node, &good),
+    json_t *nodes = onnx_nodes_json(graph->n_node, graph->node, &good),
            *initializers = json_array(), *inputs = json_array(), *outputs = json_array();
     for (size_t i = 0; i < graph->n_initializer; i++)
-        good = append(initializers, tensor_json(graph->initializer[i])) && good;
+        good = onnx_append(initializers, onnx_tensor_json(graph->initializer[i])) && good;
     for (size_t i = 0; i < graph->n_input; i++)
-        good = append(inputs, value_json(graph->input[i])) && good;
+        good = onnx_append(inputs, onnx_value_json(graph->input[i])) && good;
     for (size_t i = 0; i < graph->n_output; i++)
-        good = append(outputs, value_json(graph->output[i])) && good;
+        good = onnx_append(outputs, onnx_value_json(graph->output[i])) && good;
     json_t *lists = json_pack("{s:o, s:o, s:o, s:o}", "nodes", nodes, "initializers",
                               initializers, "inputs", inputs, "outputs", outputs);
-    return whole(lists, good);
+    return onnx_whole(lists, good);
 }
 
 static json_t *model_json(const char *file, const OnnxFile__Model *model, GError **error)

@@ -18,8 +18,8 @@ static uint64_t same_padding(const char *automatic, uint64_t size, uint64_t out,
 }
 
 /* Of [n, c, edges...] to `out`; an image of one edge has a second one of 1. */
-static bool windows_of(Builder *b, const OnnxNode *node, const OnnxValue *x,
-                       const OnnxValue *out, const uint64_t *window, Windows *w)
+static bool images_windows_of(Builder *b, const OnnxNode *node, const OnnxValue *x,
+                              const OnnxValue *out, const uint64_t *window, Windows *w)
 {
     int64_t stride[2] = {1, 1}, dilation[2] = {1, 1}, pad[4] = {0};
     const uint32_t n = x->rank - 2;
@@ -118,7 +118,7 @@ bool builder_conv(Builder *b, const OnnxNode *node)
     if (groups < 1 || w->dim[0] % (uint64_t)groups != 0 ||
         w->dim[1] * (uint64_t)groups != in->dim[1])
         return builder_refuse(b, "group: expected a divisor of the channels");
-    if (!windows_of(b, node, in, out, w->dim + 2, &windows))
+    if (!images_windows_of(b, node, in, out, w->dim + 2, &windows))
         return false;
     const uint32_t dim[] = {(uint32_t)w->dim[0], (uint32_t)w->dim[1], (uint32_t)w->dim[2],
                             w->rank == 4 ? (uint32_t)w->dim[3] : 1};
@@ -155,7 +155,7 @@ bool builder_pool(Builder *b, const OnnxNode *node)
     onnx_ints(node, "kernel_shape", 2, kernel);
     for (uint32_t e = 0; e < n; e++)
         window[e] = global ? in->dim[2 + e] : (uint64_t)MAX(kernel[e], 1);
-    if (!windows_of(b, node, in, out, window, &windows))
+    if (!images_windows_of(b, node, in, out, window, &windows))
         return false;
     const bool whole = mean && windows.out[0] == 1 && windows.out[1] == 1 &&
                        window[0] >= in->dim[2] && (n < 2 || window[1] >= in->dim[3]);

@@ -86,7 +86,7 @@ static json_t *outside_node(const Call *call, const json_t *node)
     return copy;
 }
 
-static bool add_node(Inliner *in, const json_t *node, uint32_t depth);
+static bool inline_add_node(Inliner *in, const json_t *node, uint32_t depth);
 
 /* Names of the parameters become those of the operands. An output that is an input of the function
  * as it is becomes a copy of it, in *copies. */
@@ -137,14 +137,14 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
     bind(&call, function, node, copies);
     json_array_foreach (json_object_get(function, "nodes"), i, inner) {
         json_auto_t *made = good ? outside_node(&call, inner) : NULL;
-        good = good && add_node(in, made, depth + 1);
+        good = good && inline_add_node(in, made, depth + 1);
     }
     json_array_extend(in->nodes, copies);
     json_decref(copies);
     return good;
 }
 
-static bool add_node(Inliner *in, const json_t *node, uint32_t depth)
+static bool inline_add_node(Inliner *in, const json_t *node, uint32_t depth)
 {
     g_autofree char *key = key_of(node);
     const json_t *function = g_hash_table_lookup(in->function, key);
@@ -167,7 +167,7 @@ json_t *onnx_inline(const char *file, const json_t *root, GError **error)
     json_array_foreach (json_object_get(root, "functions"), i, entry)
         g_hash_table_replace(function, key_of(entry), entry);
     json_array_foreach (json_object_get(root, "nodes"), i, entry)
-        if (!add_node(&in, entry, 0)) {
+        if (!inline_add_node(&in, entry, 0)) {
             json_decref(in.nodes);
             return NULL;
         }

@@ -7,8 +7,8 @@
 
 /* Sets *params from a spec's list, and from them the shapes of the model; the batch and the length
  * of sequences are those of the file where it says them. */
-static bool resolve(const char *spec, OnnxModel *model, const char *list, uint32_t gpus,
-                    ModelParams *params, GError **error)
+static bool onnx_resolve(const char *spec, OnnxModel *model, const char *list,
+                         uint32_t gpus, ModelParams *params, GError **error)
 {
     *params = model_params_new(&MODEL_OF_ONNX);
     if (!model_params_parse(spec, list, params, error))
@@ -51,7 +51,7 @@ static char *try_out(const char *spec, OnnxModel *model, const char *list,
     TensorId loss;
     g_autoptr(GError) refused = NULL;
     g_autoptr(Graph) graph = graph_new("trial");
-    if (resolve(spec, model, list, 1, &params, &refused)) {
+    if (onnx_resolve(spec, model, list, 1, &params, &refused)) {
         const OnnxSizes sizes = sizes_of(&params);
         model_prepare(graph, &params);
         onnx_build(graph, model, &sizes, &loss, taken, &refused);
@@ -89,7 +89,7 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
         *strrchr(name, '.') = '\0';
     g_autoptr(Graph) graph = graph_new(*name ? name : "onnx");
     g_autoptr(OnnxModel) model = onnx_read(file, root, error);
-    if (!model || !resolve(spec, model, list, gpus, &params, error))
+    if (!model || !onnx_resolve(spec, model, list, gpus, &params, error))
         return NULL;
     const OnnxSizes sizes = sizes_of(&params);
     model_prepare(graph, &params);

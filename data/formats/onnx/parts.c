@@ -128,7 +128,7 @@ bool builder_slice(Builder *b, const OnnxNode *node)
 
 /* Rows of a table; indices that are no input are made one, since what computes them is not
  * trained. */
-static bool embed(Builder *b, const OnnxNode *node)
+static bool onnx_embed(Builder *b, const OnnxNode *node)
 {
     const uint32_t table = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
     const OnnxValue *w = onnx_value(b->model, table),
@@ -180,7 +180,7 @@ bool builder_gather(Builder *b, const OnnxNode *node)
 {
     const uint32_t x = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
     if (x != ONNX_NONE && onnx_value(b->model, x)->constant)
-        return embed(b, node);
+        return onnx_embed(b, node);
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
     const OnnxValue *index = at == ONNX_NONE ? NULL : onnx_value(b->model, at);
     if (!view)

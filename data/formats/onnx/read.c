@@ -102,12 +102,12 @@ static bool onnx_fail(const Reader *r, const char *format, ...)
     return refuse(r->error, "%s: %s", r->model->file, reason);
 }
 
-static uint32_t find(const Reader *r, const char *name)
+static uint32_t onnx_find(const Reader *r, const char *name)
 {
     return GPOINTER_TO_UINT(g_hash_table_lookup(r->index, name)) - 1;
 }
 
-static uint32_t add_value(const Reader *r, const char *name)
+static uint32_t onnx_add_value(const Reader *r, const char *name)
 {
     const OnnxValue value = {.name = name, .producer = ONNX_NONE, .origin = ONNX_NONE};
     const uint32_t index = r->model->value->len;
@@ -117,7 +117,7 @@ static uint32_t add_value(const Reader *r, const char *name)
 }
 
 /* Sizes of a shape: 0 where it is open. */
-static bool read_shape(const Reader *r, const json_t *shape, OnnxValue *value)
+static bool onnx_read_shape(const Reader *r, const json_t *shape, OnnxValue *value)
 {
     double n = 1;
     if (!json_is_array(shape))
@@ -148,7 +148,7 @@ static bool read_tensor(const Reader *r, const json_t *tensor, uint32_t index)
     value->dtype = (uint32_t)json_integer_value(json_object_get(tensor, "dtype"));
     value->constant = true;
     value->triangular = json_is_true(json_object_get(tensor, "triangular"));
-    if (!read_shape(r, json_object_get(tensor, "shape"), value))
+    if (!onnx_read_shape(r, json_object_get(tensor, "shape"), value))
         return false;
     value->known = true; /* a shape of no dims is left out nowhere */
     if (!values)
@@ -169,9 +169,9 @@ static bool read_initializers(const Reader *r)
     json_t *tensor;
     json_array_foreach (json_object_get(r->model->root, "initializers"), i, tensor) {
         const char *name = json_string_value(json_object_get(tensor, "name"));
-        if (!name || !*name || find(r, name) != ONNX_NONE)
+        if (!name || !*name || onnx_find(r, name) != ONNX_NONE)
             return onnx_fail(r, "initializer %zu: expected a name of its own", i);
-        const uint32_t index = add_value(r, name);
+        const uint32_t index = onnx_add_value(r, name);
         if (!read_tensor(r, tensor, index))
             return false;
         onnx_value(r->model, index)->origin = index;
@@ -179,7 +179,7 @@ static bool read_initializers(const Reader *r)
     return true;
 }
 
-static bool read_inputs(const Reader *r)
+static bool onnx_read_inputs(const Reader *r)
 {
     size_t i;
     json_t *input;
@@ -187,13 +187,13 @@ static bool read_inputs(const Reader *r)
         const char *name = json_string_value(json_object_get(input, "name"));
         if (!name || !*name)
             return onnx_fail(r, "input %zu: expected a name", i);
-        if (find(r, name) != ONNX_NONE)
+        if (onnx_find(r, name) != ONNX_NONE)
             continue; /* its default is an initializer */
-        const uint32_t index = add_value(r, name);
+        const uint32_t index = onnx_add_value(r, name);
         OnnxValue *value = onnx_value(r->model, index);
         value->dtype = (uint32_t)json_integer_value(json_object_get(input, "dtype"));
         value->input = true;
-        if (!read_shape(r, json_object_get(input, "shape"), value))
+        if (!onnx_read_shape(r, json_object_get(input, "shape"), value))
             return false;
         g_array_append_val(r->model->input, index);
     }
@@ -206,14 +206,14 @@ static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bo
     json_t *entry;
     json_array_foreach (names, i, entry) {
         const char *name = json_string_value(entry);
-        uint32_t index = name && *name ? find(r, name) : ONNX_NONE;
+        uint32_t index = name && *name ? onnx_find(r, name) : ONNX_NONE;
         if (!name)
             return onnx_fail(r, "nodes[%u]: expected names", node);
         if (*name && made) {
             if (index != ONNX_NONE)
                 return onnx_fail(r, "nodes[%u]: there is a value '%s' already", node,
                                  name);
-            index = add_value(r, name);
+            index = onnx_add_value(r, name);
             onnx_value(r->model, index)->producer = node;
         } else if (*name && index == ONNX_NONE)
             return onnx_fail(r, "nodes[%u]: expected a value made before, got '%s'", node,
@@ -260,7 +260,7 @@ static bool read_constant(const Reader *r, const OnnxNode *node)
     return good;
 }
 
-static bool read_nodes(const Reader *r)
+static bool onnx_read_nodes(const Reader *r)
 {
     size_t i;
     json_t *entry;
@@ -295,11 +295,11 @@ static bool read_stated(const Reader *r)
     const char *name;
     json_t *shape;
     json_object_foreach (json_object_get(r->model->root, "shapes"), name, shape) {
-        const uint32_t index = find(r, name);
+        const uint32_t index = onnx_find(r, name);
         OnnxValue *value = index == ONNX_NONE ? NULL : onnx_value(r->model, index);
         if (!value || value->producer == ONNX_NONE || value->known)
             continue;
-        if (!read_shape(r, shape, value))
+        if (!onnx_read_shape(r, shape, value))
             return false;
         value->stated = value->known;
         value->known = false;
@@ -313,7 +313,7 @@ static bool read_outputs(const Reader *r)
     json_t *output;
     json_array_foreach (json_object_get(r->model->root, "outputs"), i, output) {
         const char *name = json_string_value(json_object_get(output, "name"));
-        const uint32_t index = name ? find(r, name) : ONNX_NONE;
+        const uint32_t index = name ? onnx_find(r, name) : ONNX_NONE;
         if (index == ONNX_NONE)
             return onnx_fail(r, "output '%s' is made by no node", name ? name : "");
         onnx_value(r->model, index)->uses++;
@@ -338,8 +338,8 @@ OnnxModel *onnx_read(const char *file, const json_t *root, GError **error)
     model->output = g_array_new(false, true, sizeof(uint32_t));
     model->budget = BUDGET;
     model->nodes = onnx_inline(file, root, error);
-    if (model->nodes && read_initializers(&r) && read_inputs(&r) && read_nodes(&r) &&
-        read_stated(&r) && read_outputs(&r))
+    if (model->nodes && read_initializers(&r) && onnx_read_inputs(&r) &&
+        onnx_read_nodes(&r) && read_stated(&r) && read_outputs(&r))
         return g_steal_pointer(&model);
     return NULL;
 }
@@ -384,7 +384,7 @@ static json_t *ends_json(const OnnxModel *model, const char *key)
 }
 
 /* Elements of a tensor in the file, of whatever it holds. */
-static uint64_t size_of(const json_t *tensor)
+static uint64_t onnx_size_of(const json_t *tensor)
 {
     uint64_t n = 1;
     size_t d;
@@ -407,7 +407,7 @@ json_t *onnx_facts(const OnnxModel *model)
     }
     json_array_foreach (json_object_get(model->root, "initializers"), i, tensor) {
         const json_int_t dtype = json_integer_value(json_object_get(tensor, "dtype"));
-        parameters += onnx_dtype_is_float((uint32_t)dtype) ? size_of(tensor) : 0;
+        parameters += onnx_dtype_is_float((uint32_t)dtype) ? onnx_size_of(tensor) : 0;
         external += json_is_true(json_object_get(tensor, "external"));
     }
     for (uint32_t n = 0; n < model->node->len; n++) {

@@ -24,7 +24,7 @@ static bool take_varint(Span *span, uint64_t *value)
     return false;
 }
 
-static void put_varint(GByteArray *to, uint64_t value)
+static void strip_put_varint(GByteArray *to, uint64_t value)
 {
     uint8_t byte[10];
     guint n = 0;
@@ -85,17 +85,17 @@ static bool strip(Span span, const ProtobufCMessageDescriptor *of, GByteArray *t
             protobuf_c_message_descriptor_get_field(of, (unsigned)(key >> 3));
         if (!field || !worth(of, key >> 3, length, dtype))
             continue;
-        put_varint(to, key);
+        strip_put_varint(to, key);
         if (field->type != PROTOBUF_C_TYPE_MESSAGE) {
             if ((key & 7) == 2)
-                put_varint(to, length);
+                strip_put_varint(to, length);
             g_byte_array_append(to, content.at, (guint)length);
             continue;
         }
         g_autoptr(GByteArray) inner = g_byte_array_new();
         if ((key & 7) != 2 || !strip(content, field->descriptor, inner))
             return false;
-        put_varint(to, inner->len);
+        strip_put_varint(to, inner->len);
         g_byte_array_append(to, inner->data, inner->len);
     }
     return true;

@@ -142,7 +142,7 @@ static json_t *operand(const Exported *x, json_t *argument)
 
 /* The name in data/aten.yaml: "add.Tensor" of "torch.ops.aten.add.Tensor", and of "add_.Tensor",
  * which is done in place. Caller frees. */
-static char *op_of(const char *target)
+static char *torch_op_of(const char *target)
 {
     static const char OPS[] = "torch.ops.";
     target += g_str_has_prefix(target, OPS) ? strlen(OPS) : 0;
@@ -245,8 +245,8 @@ static json_t *operands(const Exported *x, const json_t *row, const json_t *give
 }
 
 /* A node, or a call of the function whose nodes the row has. */
-static void add_row(const Exported *x, const json_t *row, const json_t *given,
-                    json_t *out)
+static void torch_add_row(const Exported *x, const json_t *row, const json_t *given,
+                          json_t *out)
 {
     const char *as = json_string_value(json_object_get(row, "as")), *key;
     json_t *attr = json_object(), *said;
@@ -265,7 +265,7 @@ static void add_row(const Exported *x, const json_t *row, const json_t *given,
  * the number. Without a row the node stays what it is. */
 static void add_op(const Exported *x, const char *target, json_t *given, json_t *out)
 {
-    g_autofree char *op = op_of(target);
+    g_autofree char *op = torch_op_of(target);
     json_object_set_new(given, "swapped", swapped(x, given));
     json_object_set_new(given, "index", json_integer(0));
     const json_t *row = fitting(json_object_get(x->rows, op), given);
@@ -274,10 +274,10 @@ static void add_op(const Exported *x, const char *target, json_t *given, json_t 
     if (row && json_object_get(row, "each"))
         for (size_t i = 0; i < json_array_size(out); i++) {
             json_object_set_new(given, "index", json_integer((json_int_t)i));
-            add_row(x, row, given, json_pack("[O]", json_array_get(out, i)));
+            torch_add_row(x, row, given, json_pack("[O]", json_array_get(out, i)));
         }
     else if (row)
-        add_row(x, row, given, json_incref(out));
+        torch_add_row(x, row, given, json_incref(out));
     json_object_foreach (given, key, value)
         if (!row && json_is_object(value))
             json_array_append_new(in, operand(x, value));
@@ -319,7 +319,7 @@ static void add_inner(const Exported *x, const json_t *inner, json_t *in, json_t
     emit(x, name, json_incref(in), json_incref(out), NULL);
 }
 
-static void add_node(const Exported *x, const json_t *node)
+static void torch_add_node(const Exported *x, const json_t *node)
 {
     const char *target = json_string_value(json_object_get(node, "target"));
     json_t *given = json_object(), *out = json_array(), *behind = json_array(), *entry;
@@ -352,7 +352,7 @@ static void add_nodes(const Exported *x)
     json_t *node;
     size_t i;
     json_array_foreach (json_object_get(x->graph, "nodes"), i, node)
-        add_node(x, node);
+        torch_add_node(x, node);
 }
 
 /* --- the whole --- */

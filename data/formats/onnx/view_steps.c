@@ -52,7 +52,7 @@ static Dims base_dims(const View *view)
     return dims;
 }
 
-static void merge(Dims *dims, uint32_t d)
+static void view_steps_merge(Dims *dims, uint32_t d)
 {
     ViewDim *to = &dims->dim[d];
     const ViewDim *from = &dims->dim[d + 1];
@@ -82,7 +82,7 @@ static bool apply(Dims *dims, ViewStep step)
     case OP_MERGE:
         if (dims->rank < 3)
             return false;
-        merge(dims, last - 1);
+        view_steps_merge(dims, last - 1);
         return true;
     case OP_SPLIT:
         if (dims->rank < 2 || dims->rank == TENSOR_MAX_RANK ||
@@ -93,7 +93,7 @@ static bool apply(Dims *dims, ViewStep step)
     case OP_MERGE_CHANNELS:
         if (dims->rank < 4)
             return false;
-        merge(dims, 1);
+        view_steps_merge(dims, 1);
         return true;
     case OP_SPLIT_CHANNELS:
         if (dims->rank < 3 || dims->rank == TENSOR_MAX_RANK || step.cut > dims->dim[1].n)

@@ -16,19 +16,19 @@ typedef struct {
     GHashTable *index; /* id -> index + 1 */
 } Reader;
 
-static uint64_t whole(double value)
+static uint64_t chakra_whole(double value)
 {
     return value >= 0 && value < 0x1p63 ? (uint64_t)value : 0;
 }
 
 /* An attribute as a number; writers differ in the types of attributes. */
-static uint64_t number(const Chakra__Attribute *attribute)
+static uint64_t chakra_number(const Chakra__Attribute *attribute)
 {
     switch (attribute->value_case) {
     case CHAKRA__ATTRIBUTE__VALUE_DOUBLE_VAL:
-        return whole(attribute->double_val);
+        return chakra_whole(attribute->double_val);
     case CHAKRA__ATTRIBUTE__VALUE_FLOAT_VAL:
-        return whole((double)attribute->float_val);
+        return chakra_whole((double)attribute->float_val);
     case CHAKRA__ATTRIBUTE__VALUE_INT32_VAL:
     case CHAKRA__ATTRIBUTE__VALUE_SINT32_VAL:
     case CHAKRA__ATTRIBUTE__VALUE_SFIXED32_VAL:
@@ -55,7 +55,7 @@ static uint64_t number(const Chakra__Attribute *attribute)
 static void take_attribute(Trace *trace, TraceNode *node,
                            const Chakra__Attribute *attribute)
 {
-    const uint64_t value = number(attribute);
+    const uint64_t value = chakra_number(attribute);
     const char *name = attribute->name;
     if (strcmp(name, "is_cpu_op") == 0)
         node->host = value != 0;
@@ -172,7 +172,7 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
     return true;
 }
 
-static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
+static bool chakra_read_node(Reader *reader, const GByteArray *buffer, GError **error)
 {
     Chakra__Node *message = chakra__node__unpack(NULL, buffer->len, buffer->data);
     if (!message)
@@ -186,7 +186,7 @@ static bool read_node(Reader *reader, const GByteArray *buffer, GError **error)
 /* --- dependencies --- */
 
 /* Turns ids into indices; ids of missing nodes are left out and counted. */
-static bool resolve(Reader *reader, GError **error)
+static bool chakra_resolve(Reader *reader, GError **error)
 {
     Trace *trace = reader->trace;
     array_at (TraceNode, node, i, trace->node) {
@@ -276,8 +276,8 @@ static bool read_stream(Reader *reader, GInputStream *stream, GError **error)
         return false;
     while (read_message(buffered, reader->file, buffer, &ended, error)) {
         if (ended)
-            return resolve(reader, error) && check_order(reader, error);
-        if (!read_node(reader, buffer, error))
+            return chakra_resolve(reader, error) && check_order(reader, error);
+        if (!chakra_read_node(reader, buffer, error))
             return false;
     }
     return false;

@@ -11,7 +11,7 @@
 
 /* Adds the line of a node; false if it is a collective. Everything runs on one cpu of the rank, as
  * dependencies between cpus lose their time. */
-static bool add_node(GString *text, const TraceNode *node, uint32_t label)
+static bool goal_add_node(GString *text, const TraceNode *node, uint32_t label)
 {
     KILTER_ASSERT(label > 0);
     switch (node->kind) {
@@ -40,7 +40,7 @@ char *goal_write(const GPtrArray *traces, GError **error)
         g_string_append_printf(text, "\nrank %u {\n", r);
         for (uint32_t i = 0; i < trace->node->len; i++) {
             const TraceNode *node = trace_node(trace, i);
-            if (!add_node(text, node, i + 1)) {
+            if (!goal_add_node(text, node, i + 1)) {
                 refuse(error, "rank %u: %s is a collective, which GOAL does not have", r,
                        node->name);
                 return NULL;

@@ -6,8 +6,8 @@
 #include "data/formats/trace/trace.h"
 
 /* Whether all elements are different ranks. */
-static bool add_group(const JsonPlace *at, const char *name, const json_t *list,
-                      GHashTable *groups)
+static bool groups_add_group(const JsonPlace *at, const char *name, const json_t *list,
+                             GHashTable *groups)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     GArray *ranks = g_array_new(FALSE, FALSE, sizeof(uint32_t));
@@ -41,7 +41,7 @@ GHashTable *trace_groups_read(const char *file, GError **error)
         json_is_object(root) ||
         refuse(error, "%s: expected an object with the ranks of each group", file);
     json_object_foreach (root, name, list)
-        good = good && add_group(&at, name, list, groups);
+        good = good && groups_add_group(&at, name, list, groups);
     json_decref(root);
     if (!good)
         g_clear_pointer(&groups, g_hash_table_unref);

@@ -269,7 +269,7 @@ static uint32_t state_after(const Choices *c, const uint32_t *after, const uint3
 }
 
 /* Keeps the finite costs as arcs, in the order of the states after. */
-static void add_arcs(const Elimination *e, Choices *c, const uint32_t *g)
+static void elimination_add_arcs(const Elimination *e, Choices *c, const uint32_t *g)
 {
     const uint32_t n_classes = c->pricer->n_classes, n = MIN(e->lanes, n_classes);
     const double *s = e->arc_s;
@@ -323,7 +323,7 @@ KILTER_INLINE void eliminate(Elimination *e, Choices *c, uint32_t lanes)
                 add_costs(e, c, in);
                 continue;
             }
-            add_arcs(e, c, g);
+            elimination_add_arcs(e, c, g);
             c->first_arc[in + 1] = c->arcs.to->len;
         }
     }

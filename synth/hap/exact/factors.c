@@ -8,7 +8,7 @@ static const Times impossible = {
     {INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY, INFINITY}};
 
 /* Adds all times of a step. */
-static void add_step(const Pricer *pricer, Times *sum, const Step *step)
+static void factors_add_step(const Pricer *pricer, Times *sum, const Step *step)
 {
     for (uint32_t h = 0; h < pricer->n_classes; h++)
         sum->s[h] += step->comm_s + step->inner.s[h];
@@ -28,8 +28,8 @@ static Ask price_ask(const Elimination *e, uint32_t i, Form reads, FormSet saved
              price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
                          NULL, NULL) &&
              price_reach(c->pricer, c->view.tensor[i], &held, saved, &later, NULL, NULL));
-        add_step(c->pricer, &ask.s[f], &before);
-        add_step(c->pricer, &ask.s[f], &later);
+        factors_add_step(c->pricer, &ask.s[f], &before);
+        factors_add_step(c->pricer, &ask.s[f], &later);
         if (!can)
             ask.s[f] = impossible;
         choices_after(&c->in[i], c->in[i].form[f], reads, &before, ask.after[f]);
@@ -66,7 +66,7 @@ static void price_contributions(Elimination *e, uint32_t i)
                 *s = impossible;
             else
                 *s = view->accumulation_work[i][sum];
-            add_step(c->pricer, s, &step);
+            factors_add_step(c->pricer, s, &step);
         }
 }
 
@@ -81,7 +81,7 @@ static Times price_one_dy(const Elimination *e, const FormSet *wanted, uint32_t 
             !price_reach(c->pricer, graph_gradient(c->pricer->graph, c->op->out[o]),
                          &held, wanted[o], &step, NULL, NULL))
             return impossible;
-        add_step(c->pricer, &s, &step);
+        factors_add_step(c->pricer, &s, &step);
     }
     return s;
 }
@@ -137,7 +137,7 @@ static Times price_alias(const Elimination *e, const FormSet *shared, uint32_t d
             !price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
                          form_bit(c->in[i].gradient[g[i]]), &step, NULL, NULL))
             return impossible;
-        add_step(c->pricer, &s, &step);
+        factors_add_step(c->pricer, &s, &step);
     }
     return s;
 }

@@ -111,7 +111,7 @@ double choices_saved_memory(const Choices *c, const Needs *needs, const Choice *
     return charge;
 }
 
-static uint64_t pack(const Needs *needs)
+static uint64_t half_pack(const Needs *needs)
 {
     uint64_t key = 0;
     for (uint32_t i = 0; i < TRANSITION_IN; i++)
@@ -125,7 +125,7 @@ static uint64_t pack(const Needs *needs)
 static void add_half(Walk *w, const Needs *needs, const Half *half)
 {
     Choices *c = w->choices;
-    uint32_t g = index_add(&w->keys, pack(needs)), at = c->halves->len;
+    uint32_t g = index_add(&w->keys, half_pack(needs)), at = c->halves->len;
     if (g == c->groups->len) {
         Group group = {.needs = *needs, .first = UINT32_MAX};
         g_array_append_val(c->groups, group);
@@ -152,7 +152,7 @@ static bool price_saved(const Choices *c, const Needs *needs,
 
 /* Adds the parts that are known once all rules are known: saved outputs and the parameters'
  * plans. */
-static void finish(Walk *w, const Choice *choice, const Half *chosen)
+static void half_finish(Walk *w, const Choice *choice, const Half *chosen)
 {
     Choices *c = w->choices;
     Half half = *chosen;
@@ -185,7 +185,7 @@ static void choose_backward(Walk *w, uint32_t k, const Choice *choice, const Hal
 {
     KILTER_ASSERT(w->choices->view.n_backward <= MAX_BACKWARD);
     if (k >= w->choices->view.n_backward || k >= MAX_BACKWARD) {
-        finish(w, choice, half);
+        half_finish(w, choice, half);
         return;
     }
     const OpReads *reads = &w->choices->view.backward[k];

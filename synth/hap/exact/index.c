@@ -6,7 +6,7 @@
 #include "data/base/assert.h"
 #include "data/base/free.h"
 
-static uint32_t slot_of(const Index *index, uint64_t key)
+static uint32_t index_slot_of(const Index *index, uint64_t key)
 {
     KILTER_ASSERT(index->n < index->n_slots &&
                   (index->n_slots & (index->n_slots - 1)) == 0);
@@ -24,21 +24,21 @@ static void grow(Index *index)
     g_free(index->slot);
     index->slot = g_new0(uint32_t, index->n_slots);
     for (uint32_t i = 0; i < index->n; i++)
-        index->slot[slot_of(index, index->key[i])] = i + 1;
+        index->slot[index_slot_of(index, index->key[i])] = i + 1;
 }
 
 /* The invariant: every key is found at its number. */
 static void walk_index(const Index *index)
 {
     for (uint32_t i = 0; i < index->n; i++)
-        g_assert(index->slot[slot_of(index, index->key[i])] == i + 1);
+        g_assert(index->slot[index_slot_of(index, index->key[i])] == i + 1);
 }
 
 uint32_t index_add(Index *index, uint64_t key)
 {
     if (2 * (index->n + 1) > index->n_slots)
         grow(index);
-    uint32_t slot = slot_of(index, key);
+    uint32_t slot = index_slot_of(index, key);
     if (!index->slot[slot]) {
         index->key[index->n++] = key;
         index->slot[slot] = index->n;

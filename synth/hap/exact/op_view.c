@@ -126,7 +126,7 @@ static void find_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
             view->accumulates[i] |= (FormSet)(1u << form);
 }
 
-static void price_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
+static void op_view_price_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
 {
     Rule rule;
     for (Form form = 0; form < FORM_MAX && view->accumulation[i] != GRAPH_NONE; form++)
@@ -231,7 +231,7 @@ void op_view_price(const Pricer *pricer, OpView *view)
     for (uint32_t k = 0; k < view->n_backward; k++)
         price_rules(pricer, &view->backward[k]);
     for (uint32_t i = 0; i < view->n_in; i++)
-        price_accumulation(pricer, view, i);
+        op_view_price_accumulation(pricer, view, i);
     for (uint32_t p = 0; p < view->n_parameters; p++) {
         *view->plans[p].prices = (ParameterPrices){0};
         for (uint32_t k = 0; k < view->plans[p].sets->len; k++)

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static double bound_of(const Search *s, uint32_t cut, const Label *label)
+static double exact_bound_of(const Search *s, uint32_t cut, const Label *label)
 {
     KILTER_ASSERT(label->state < s->states->cut[cut].n_states);
     Times sum = label_sums(&s->pricer, label);
@@ -22,7 +22,7 @@ static double bound_of(const Search *s, uint32_t cut, const Label *label)
 /* The bound of a label and of the labels that it stands for. */
 static double least_bound_of(const Search *s, uint32_t cut, const Label *label)
 {
-    return bound_of(s, cut, label) - label->drift_s - label->drift_charge_s;
+    return exact_bound_of(s, cut, label) - label->drift_s - label->drift_charge_s;
 }
 
 /* Keeps the labels with the smallest bounds. */

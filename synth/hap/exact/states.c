@@ -98,13 +98,13 @@ static bool number_states(States *s, OpId id, const OpView *view, GError **error
     return true;
 }
 
-static gpointer find(GHashTable *table, const GString *key)
+static gpointer exact_find(GHashTable *table, const GString *key)
 {
     g_autoptr(GBytes) bytes = g_bytes_new_static(key->str, key->len);
     return g_hash_table_lookup(table, bytes);
 }
 
-static void keep(GHashTable *table, const GString *key, gpointer value)
+static void exact_keep(GHashTable *table, const GString *key, gpointer value)
 {
     g_hash_table_insert(table, g_bytes_new(key->str, key->len), value);
 }
@@ -122,12 +122,12 @@ static Choices *choices_of(States *s, const OpView *view, const OpId *last, GStr
     g_string_append_len(key, (const char *)survives, sizeof survives);
     g_string_append_len(key, (const char *)lives, sizeof lives);
     op_view_describe(s->pricer, view, key);
-    Choices *choices = find(s->choices, key);
+    Choices *choices = exact_find(s->choices, key);
     if (choices)
         return choices;
     choices = choices_new(s->pricer, view, survives, lives, error);
     if (choices)
-        keep(s->choices, key, choices);
+        exact_keep(s->choices, key, choices);
     return choices;
 }
 
@@ -185,7 +185,7 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
     g_string_append_len(key, (const char *)&choices, sizeof choices);
     g_string_append_len(key, (const char *)moved, (gssize)(n_moved * sizeof *moved));
     g_string_append_len(key, (const char *)other, (gssize)(n_other * sizeof *other));
-    Move *move = find(s->moves, key);
+    Move *move = exact_find(s->moves, key);
     if (move)
         return move;
     move = g_new0(Move, 1);
@@ -197,7 +197,7 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
     for (uint32_t o = 0; o < move->n_others; o++)
         move->in_order &= move->other_after[o] == o;
     g_assert(n_after == choices->n_to);
-    keep(s->moves, key, move);
+    exact_keep(s->moves, key, move);
     return move;
 }
 
@@ -213,7 +213,7 @@ static void costs_free(gpointer data)
     free_each(costs->s, costs);
 }
 
-static bool prepare(States *s, GError **error)
+static bool exact_prepare(States *s, GError **error)
 {
     g_autofree OpId *last = last_readers(s);
     g_autofree OpView *view = g_new(OpView, s->n_ops);
@@ -248,7 +248,7 @@ States *states_new(const Pricer *pricer, GError **error)
     s->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                      (GDestroyNotify)g_bytes_unref, g_free);
     s->costs = g_ptr_array_new_with_free_func(costs_free);
-    if (!prepare(s, error)) {
+    if (!exact_prepare(s, error)) {
         states_free(s);
         return NULL;
     }
@@ -342,10 +342,10 @@ static const Shifted *costs_before(States *s, const Move *move, uint32_t n_state
     g_string_set_size(key, 0);
     g_string_append_len(key, (const char *)&move, sizeof move);
     g_string_append_len(key, (const char *)&after, sizeof after);
-    Shifted *shifted = find(s->known, key);
+    Shifted *shifted = exact_find(s->known, key);
     if (!shifted) {
         Shifted found = relax_move(s, move, n_states, after);
-        keep(s->known, key, shifted = g_memdup2(&found, sizeof found));
+        exact_keep(s->known, key, shifted = g_memdup2(&found, sizeof found));
     }
     return shifted;
 }

@@ -7,7 +7,7 @@
 
 /* Whether an iteration with `a` never takes longer than with `b`. A step that closes a stage never
  * shortens an iteration, so `a` may close a stage only where `b` does. */
-static bool dominates(const Pricer *pricer, const Cost *a, const Cost *b)
+static bool transition_dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
     double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
     return !(a->closes & ~b->closes) && more >= 0 &&
@@ -148,15 +148,15 @@ static void add_transition(const Along *s, const Transition *t)
     GArray *found = s->found;
     Transition *all = (Transition *)(void *)found->data;
     for (uint32_t i = 0; i < found->len; i++)
-        if (dominates(s->c->pricer, &all[i].cost, &t->cost))
+        if (transition_dominates(s->c->pricer, &all[i].cost, &t->cost))
             return;
     for (uint32_t i = found->len; i-- > 0;)
-        if (dominates(s->c->pricer, &t->cost, &all[i].cost))
+        if (transition_dominates(s->c->pricer, &t->cost, &all[i].cost))
             g_array_remove_index_fast(found, i);
     g_array_append_vals(found, t, 1);
 }
 
-static void finish(const Along *s, Transition *t)
+static void transition_finish(const Along *s, Transition *t)
 {
     t->relaxed = cost_relaxed(s->c->pricer, &t->cost);
     if (!within(s, &t->relaxed))
@@ -177,7 +177,7 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
     Choices *c = s->c;
     if (p >= c->view.n_parameters || p >= OP_MAX_IN) {
         Transition finished = *t;
-        finish(s, &finished);
+        transition_finish(s, &finished);
         return;
     }
     const PlanSet *set = op_view_plan_set(&c->view, p, half->plans[p]);
@@ -261,7 +261,7 @@ static void try_group(const Along *s, const Group *group)
     }
 }
 
-static bool covers(const Pricer *pricer, const Times *a, const Times *b)
+static bool transition_covers(const Pricer *pricer, const Times *a, const Times *b)
 {
     for (uint32_t h = 0; h < pricer->n_classes; h++)
         if (a->s[h] < b->s[h])
@@ -290,7 +290,7 @@ const GArray *choices_along(Choices *c, uint32_t in, uint32_t arc, const Times *
     if (at == c->found->len)
         g_array_set_size(c->found, at + 1);
     Found *found = &g_array_index(c->found, Found, at);
-    if (found->transitions && covers(c->pricer, &found->slack, slack))
+    if (found->transitions && transition_covers(c->pricer, &found->slack, slack))
         return found->transitions;
     for (uint32_t h = 0; h < c->pricer->n_classes; h++)
         found->slack.s[h] = fmax(slack->s[h], 2 * found->slack.s[h]);

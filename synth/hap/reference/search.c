@@ -232,7 +232,7 @@ static inline bool sooner(const Search *s, const uint32_t *a, const uint32_t *b)
 
 HEAP_DEFINE(open, const Search, uint32_t, 2, sooner, heap_unplaced)
 
-static void push(Search *s, uint32_t node)
+static void reference_push(Search *s, uint32_t node)
 {
     KILTER_ASSERT(node < s->nodes->len);
     g_array_append_val(s->queue, node);
@@ -254,7 +254,7 @@ static uint32_t pop(Search *s)
 
 /* Lines 9 to 14; returns whether the program is kept. Only programs that have computed the same ops
  * can include one another, since the tokens of ops not yet computed are properties too. */
-static bool keep(Search *s, const Node *node, const uint64_t *set)
+static bool reference_keep(Search *s, const Node *node, const uint64_t *set)
 {
     GArray *alike = g_hash_table_lookup(s->by_computed, &node->computed);
     for (uint32_t i = 0; alike && i < alike->len; i++) {
@@ -286,7 +286,7 @@ static void reference_add(Search *s, const Node *node, const uint64_t *set)
                             g_memdup2(&node->computed, sizeof node->computed), alike);
     }
     g_array_append_val(alike, index);
-    push(s, index);
+    reference_push(s, index);
 }
 
 /* --- the loop --- */
@@ -311,7 +311,7 @@ static void append(Search *s, uint32_t parent, const Fused *fused, uint64_t *set
     if (fused->triple.kind == TRIPLE_COMPUTE)
         node.computed += hash_op(fused->triple.op);
     node.score_s = score(s, &node);
-    if (!keep(s, &node, set))
+    if (!reference_keep(s, &node, set))
         return;
     if (has(set, s->theory->goal)) { /* lines 15 to 19 */
         double cost_s = total(s, &node);
@@ -339,7 +339,7 @@ static void add_empty_program(Search *s)
     reference_add(s, &node, set);
 }
 
-static void walk(Search *s)
+static void reference_walk(Search *s)
 {
     g_autofree uint64_t *set = g_new(uint64_t, s->n_words);
     add_empty_program(s);
@@ -372,7 +372,7 @@ static bool search(Search *s, SynthResult *result, GError **error)
     if (!s->theory)
         return false;
     s->n_words = (reference_properties(s->theory) + 63) / 64;
-    walk(s);
+    reference_walk(s);
     result->states = g_hash_table_size(s->by_computed);
     result->labels = s->nodes->len;
     result->expansions = s->expansions;
