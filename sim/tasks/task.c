@@ -21,6 +21,11 @@ static void lower_instr(Lower *lower, const Instr *instr, const SimTask *task,
         return;
     if (task_uses_held(lower, instr))
         task_flush(lower);
+    if (lower->ahead && lower->sim->plan->strategy.zero > 1 &&
+        instr->kind == INSTR_COMPUTE &&
+        graph_is_parameter_gradient(lower->sim->graph,
+                                    graph_get_op(lower->sim->graph, instr->op)->out[0]))
+        task_close_full(lower);
     if (is_backward(lower->sim, instr))
         lower->overlap = lower->how->overlap == SIM_OVERLAP_ON;
     if (instr->kind == INSTR_COMPUTE)

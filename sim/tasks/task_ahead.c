@@ -4,7 +4,8 @@
  * run wait for the end of the run that lies `prefetch` + 1 before it, of those for which some are
  * gathered, and of the reduction of that layer's gradients, as far as the program has come: as in
  * PyTorch's FSDP, which gathers at most one layer beside the one that computes.
- * A layer's gradients are made again once those before them are reduced, as they lie in one buffer.
+ * A layer's gradients are made again once those before them are reduced, as they lie in one buffer,
+ * and where replicas divide them (zero=2), once those of the run so far before are reduced.
  * What comes back from the host for a run waits for the end of the run so far before it, and a run
  * starts when the activations of that one are on the host. */
 #include <string.h>
@@ -24,7 +25,8 @@ typedef struct {
  * what it last sent to the host and of what came back for it; SIM_NO_TASK: none. */
 typedef struct {
     uint32_t ended, reduced, n_reduced, stored, fetched;
-    uint32_t gathered; /* 0: parameters were gathered for it */
+    uint32_t divided, n_divided; /* the last of these of which each rank keeps a part */
+    uint32_t gathered;           /* 0: parameters were gathered for it */
 } RunTasks;
 
 struct TaskAhead {
@@ -33,6 +35,7 @@ struct TaskAhead {
     uint32_t *layer;      /* [tensor] */
     uint32_t *last;       /* [group * n_layers + layer]: its last run so far */
     uint32_t *sums;       /* likewise: the last with reductions */
+    uint32_t *latest;     /* [group]: the last reductions that leave a part of each */
     PlanBuffers *buffers; /* NULL: nothing is copied to hosts or back */
     GArray *moves;        /* Move, in program order */
     uint32_t next;        /* the first of them that is still to be made */
@@ -71,6 +74,7 @@ void task_ahead_init(Lower *lower)
         (size_t)sim->parts->layout.n_groups * MAX(graph_n_layers(sim->graph), 1);
     a->last = g_new0(uint32_t, n);
     a->sums = g_new0(uint32_t, n);
+    a->latest = g_new0(uint32_t, sim->parts->layout.n_groups + 1);
     if (copies)
         find_moves(a, sim);
 }
@@ -83,7 +87,7 @@ void task_ahead_clear(Lower *lower)
     sim_runs_clear(&a->runs);
     plan_buffers_free(a->buffers);
     g_clear_pointer(&a->moves, g_array_unref);
-    free_each(a->run, a->layer, a->last, a->sums, a);
+    free_each(a->run, a->layer, a->last, a->sums, a->latest, a);
 }
 
 /* The tasks of the run that lies so far before the instruction's. */
@@ -134,6 +138,10 @@ void task_ahead_reduce(Lower *lower, const Instr *instr, uint32_t first, uint32_
     const uint32_t run = a->sums[place] = a->last[place];
     a->run[run].reduced = run ? first : SIM_NO_TASK;
     a->run[run].n_reduced = n;
+    if (instr->collective != COLLECTIVE_REDUCE_SCATTER)
+        return;
+    a->latest[a->runs.home[instr->group]] = a->run[run].divided = a->run[run].reduced;
+    a->run[run].n_divided = n;
 }
 
 /* --- copies --- */
@@ -181,7 +189,8 @@ uint32_t task_ahead_return(Lower *lower, SimTask task)
     return first;
 }
 
-/* Waits for the reductions of a parameter's gradient of the run before. */
+/* A parameter's gradient waits for the reductions of its layer's before, and for those so many runs
+ * before that leave a part of each, but for the latest: a bucket fills while one is on its way. */
 static void wait_for_sums(Lower *lower, uint32_t i)
 {
     const TaskAhead *a = lower->ahead;
@@ -190,9 +199,14 @@ static void wait_for_sums(Lower *lower, uint32_t i)
         return;
     const Op *op = graph_get_op(lower->sim->graph, instr->op);
     const uint32_t run = a->sums[place_of(lower, instr->group, op->layer)];
-    if (run != a->runs.of[i] &&
-        graph_is_parameter_gradient(lower->sim->graph, op->out[0]))
+    if (!graph_is_parameter_gradient(lower->sim->graph, op->out[0]))
+        return;
+    if (run != a->runs.of[i])
         add_row(lower, a->run[run].reduced, a->run[run].n_reduced);
+    const RunTasks *behind = run_behind(lower, i);
+    if (lower->sim->plan->strategy.zero > 1 &&
+        behind->divided != a->latest[a->runs.home[instr->group]])
+        add_row(lower, behind->divided, behind->n_divided);
 }
 
 void task_ahead_wait(Lower *lower, uint32_t i, uint32_t k)

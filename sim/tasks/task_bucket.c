@@ -35,6 +35,13 @@ static const Held *held_at(const Lower *lower, uint32_t i)
     return &g_array_index(lower->held, Held, i);
 }
 
+static bool *is_held_at(const Lower *lower, uint32_t i)
+{
+    const Instr *instr = task_instr(lower, i);
+    return &lower->is_held[task_instance(lower, instr->group, instr->microbatch,
+                                         instr->tensor, instr->to)];
+}
+
 /* One task per team for held[first] to held[end - 1]. */
 static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
 {
@@ -73,37 +80,56 @@ static void lower_bucket(Lower *lower, uint32_t first, uint32_t end)
     for (uint32_t i = first; i < end; i++) {
         instr = task_instr(lower, held_at(lower, i)->instr);
         *task_maker(lower, instr, instr->tensor, instr->to) = made;
-        lower->is_held[task_instance(lower, instr->group, instr->microbatch,
-                                     instr->tensor, instr->to)] = false;
         lower->tasks->bucket[held_at(lower, i)->instr] = made.communicate;
         task_ahead_reduce(lower, instr, made.communicate,
                           lower->task->len - made.communicate);
     }
 }
 
-void task_flush(Lower *lower)
+/* Closes buckets of what is held, in the order in which it is ready: all, or full ones of
+ * reduce-scatters. Whoever uses these closes all. */
+static void close_buckets(Lower *lower, bool all)
 {
     const uint64_t limit = lower->sim->plan->bucket_bytes;
     const uint32_t n = lower->held->len;
-    uint32_t first = 0;
+    uint32_t first = 0, kept = 0;
     double bytes = 0;
-    if (n == 0)
-        return;
     qsort(lower->held->data, n, sizeof(Held), compare_held);
     for (uint32_t i = 0; i < n; i++) {
         const Instr *instr = task_instr(lower, held_at(lower, i)->instr);
-        const uint64_t full =
+        const uint64_t limited =
             lower->any_bucket ? limit : MIN(limit, lower->how->first_bucket_bytes);
         bytes += (double)tensor_bytes(graph_tensor(lower->sim->graph, instr->tensor));
-        if (bytes < (double)full && i + 1 < n &&
+        const bool full = bytes >= (double)limited;
+        if (!full && i + 1 < n &&
             held_are_alike(held_at(lower, i), held_at(lower, i + 1)))
             continue;
-        lower_bucket(lower, first, i + 1);
-        lower->any_bucket = true;
-        first = i + 1;
+        const bool closes =
+            all || (full && instr->collective == COLLECTIVE_REDUCE_SCATTER);
+        if (closes)
+            lower_bucket(lower, first, i + 1);
+        for (; first <= i; first++)
+            if (closes)
+                *is_held_at(lower, held_at(lower, first)->instr) = !all;
+            else
+                g_array_index(lower->held, Held, kept++) = *held_at(lower, first);
+        lower->any_bucket |= closes;
         bytes = 0;
     }
-    g_array_set_size(lower->held, 0);
+    g_array_set_size(lower->held, kept);
+}
+
+void task_flush(Lower *lower)
+{
+    if (lower->held->len > 0)
+        close_buckets(lower, true);
+}
+
+void task_close_full(Lower *lower)
+{
+    const uint32_t n = lower->held->len;
+    if (n > 0 && held_at(lower, n - 1)->kind == COLLECTIVE_REDUCE_SCATTER)
+        close_buckets(lower, false);
 }
 
 bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
@@ -126,8 +152,7 @@ bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
     /* the dependencies are added again with the bucket */
     g_array_set_size(lower->dep, n_deps);
     g_array_append_val(lower->held, held);
-    lower->is_held[task_instance(lower, instr->group, instr->microbatch, instr->tensor,
-                                 instr->to)] = true;
+    *is_held_at(lower, task->instr) = true;
     return true;
 }
 

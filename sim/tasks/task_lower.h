@@ -142,6 +142,8 @@ bool task_uses_held(const Lower *lower, const Instr *instr);
 
 /* Fills buckets with all instructions that are held back. */
 void task_flush(Lower *lower);
+/* Makes those of full buckets of reduce-scatters, which computations wait for. */
+void task_close_full(Lower *lower);
 
 /* --- task_ring.c --- */
 

@@ -2,6 +2,7 @@
  * holds and, beside it, at most what its exchanges have made before it is used: at any time the
  * gathered parameters of two layers, and the messages of two exchanges; where activations wait on
  * hosts also those of a layer that are on their way there, and of one on their way back. */
+#include <glib/gstdio.h>
 #include <math.h>
 
 #include "sim/sim.h"
@@ -117,12 +118,17 @@ static void test_many_layers(void **state)
                                       "zero=3 cp=2 recompute=full",
                                       "zero=3 cp=2 cp_comm=a2a microbatches=2",
                                       "zero=3 pp=2 virtual_stages=2 schedule=interleaved "
-                                      "microbatches=2 recompute=full"};
+                                      "microbatches=2 recompute=full",
+                                      "zero=2 recompute=full",
+                                      "zero=2 recompute=full bucket=40kB",
+                                      "zero=2 microbatches=4 recompute=full",
+                                      "zero=2 microbatches=4 bucket=40kB",
+                                      "zero=2 pp=2 microbatches=2 recompute=full"};
     Seen seen = {.least = 1};
-    for (uint32_t k = 0; k < G_N_ELEMENTS(set); k++) {
-        g_autofree char *all = g_strconcat(set[k], " runtime=none", NULL);
+    for (uint32_t k = 0; k < 2 * G_N_ELEMENTS(set); k++) {
+        g_autofree char *all = g_strconcat(set[k / 2], " runtime=none", NULL);
         g_autoptr(GError) error = NULL;
-        g_auto(Made) made = make("manual", model, FAST, all, &error);
+        g_auto(Made) made = make("manual", model, k % 2 ? STAR : FAST, all, &error);
         assert_no_error(error);
         compare(&made, all, &seen);
     }
@@ -160,6 +166,43 @@ static void test_offloaded(void **state)
     assert_true(seen.above > 0);
 }
 
+/* Layers whose states go from token to token, beside attention. */
+static void test_recurrences(void **state)
+{
+    (void)state;
+    static const char *const like[] = {"qwen3_next", "nemotron_h"}, *const mixer[] = {
+                                                                        "delta", "mamba"};
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL),
+                    *file = g_build_filename(folder, "model.json", NULL);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(13);
+    Seen seen = {.least = 1};
+    for (uint32_t n = 0; n < 40;) {
+        g_autofree char *text = g_strdup_printf(
+            "{\"like\": \"%s\", \"layers\": 4, \"hidden\": 32, \"vocab\": 64, \"heads\": "
+            "4, "
+            "\"kv_heads\": 2, \"ffn\": 48, \"network\": \"dense\", \"limit\": 64, "
+            "\"scan_groups\": 2, \"scan_heads\": 4, \"scan_keys\": 4, \"scan_values\": "
+            "8, "
+            "\"mixer\": \"if $layer %% 2 == 1 then 'attention' else '%s'\"}",
+            like[n % 2], mixer[n % 2]);
+        g_autofree char *model = g_strconcat(file, ":seq=16,global_batch=24", NULL);
+        assert_true(g_file_set_contents(file, text, -1, NULL));
+        g_autofree char *set = pick(rand, 2) ? random_strategy(rand, true, false)
+                                             : random_pipelines(rand),
+                        *all = g_strconcat(set, " runtime=none", NULL);
+        g_autoptr(GError) error = NULL;
+        g_auto(Made) made = make("manual", model, STAR, all, &error);
+        if (!made.plan)
+            continue;
+        compare(&made, all, &seen);
+        n++;
+    }
+    print_seen(&seen);
+    assert_true(seen.above > 0);
+    g_remove(file);
+    g_rmdir(folder);
+}
+
 /* Programs that searches make, and copies of microbatches beside one another. */
 static void test_searched_plans(void **state)
 {
@@ -181,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_strategies), cmocka_unit_test(test_many_layers),
-        cmocka_unit_test(test_offloaded), cmocka_unit_test(test_searched_plans)};
+        cmocka_unit_test(test_offloaded), cmocka_unit_test(test_recurrences),
+        cmocka_unit_test(test_searched_plans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
