@@ -194,16 +194,8 @@ static void find_lanes(Coloring *c, bool separate)
 
 /* --- teams --- */
 
-/* [replica or position]: the number of its team; sets with equal sequences of lanes are a team. */
-static uint32_t *number_teams(const SimTeams *teams, const DeviceGroup *group,
-                              FormAxis axis, uint32_t *n_teams)
-{
-    const Coloring c = {.color = teams->lane};
-    g_autofree uint64_t *hash = hash_sets(&c, group, axis);
-    return number_keys(hash, sim_axis_sets(group, axis), n_teams);
-}
-
-/* Adds a group's teams over an axis. Returns [set] the number of the set's team. */
+/* Adds a group's teams over an axis, which are sets with equal sequences of lanes. Returns [set]
+ * the number of the set's team. */
 static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, FormAxis axis)
 {
     g_assert(g < sim->parts->layout.n_groups);
@@ -212,7 +204,9 @@ static uint32_t *add_teams(const SimCase *sim, SimTeams *teams, uint32_t g, Form
     const uint32_t sets = sim_axis_sets(group, axis);
     const uint32_t n = sim_axis_extent(group, axis);
     uint32_t *first = &lanes->first[axis], *n_teams = &lanes->n[axis];
-    uint32_t *number = number_teams(teams, group, axis, n_teams);
+    const Coloring c = {.color = teams->lane};
+    g_autofree uint64_t *hash = hash_sets(&c, group, axis);
+    uint32_t *number = number_keys(hash, sets, n_teams);
     g_autofree bool *seen = g_new0(bool, teams->n_lanes);
     *first = teams->n_teams;
     lanes->of[axis] = g_new0(uint32_t, lanes->n_lanes);

@@ -71,11 +71,8 @@ char **export_words(const ExportCase *c)
     put_number(value, WORD_PP, l->pp);
     if (l->cp > 1) {
         put_number(value, WORD_CP, l->cp);
-        put_text(value, WORD_CP_COMM,
-                 l->cp_comm == CP_COMM_A2A   ? "a2a"
-                 : l->cp_comm == CP_COMM_P2P ? "p2p"
-                 : l->a2a_ranks              ? "a2a+p2p"
-                                             : "allgather");
+        static const char *const CP_COMM[] = {"allgather", "a2a", "p2p", "a2a+p2p"};
+        put_text(value, WORD_CP_COMM, CP_COMM[l->cp_comm]);
         if (l->a2a_ranks)
             value[WORD_CP_SIZES] =
                 g_strdup_printf("%u %u", l->a2a_ranks, l->cp / l->a2a_ranks);
