@@ -40,6 +40,15 @@ Cluster *cluster_load(const char *name, GError **error)
                searched);
         return NULL;
     }
+    g_autofree char *sheet = g_strdup_printf("devices/%s.yaml", name);
+    g_autofree char *device = path_find(sheet);
+    if (device) {
+        refuse(error,
+               "unknown cluster '%s'; it is a device: 1x%s is a machine of one, 8x%s of "
+               "eight",
+               name, name, name);
+        return NULL;
+    }
     g_autofree char *expected =
         names_meant(name, (const char *const *)known,
                     "expected the path of a YAML file, machines such as "
