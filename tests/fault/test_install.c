@@ -56,7 +56,8 @@ static void test_program(void **state)
              "two/bin/kilter report hap-fig4 -q -o fig4.html && test -s fig4.html && "
              "two/bin/kilter reproduce hap-fig4 -q && test -s out/hap-fig4.png"));
     g_free(shell_good(box, "test -s two/share/kilter/data/schemas/plan.json && test -s "
-                           "two/share/kilter/data/configs/deepseek-v3.json && "
+                           "two/share/kilter/data/configs/deepseek-v3.json && test -s "
+                           "two/share/kilter/data/pipelining.py && "
                            "test -z \"$(find two/share/kilter -type d -empty)\" && "
                            "test -s two/share/man/man1/kilter-plan.1 && "
                            "test -s two/share/bash-completion/completions/kilter && "
