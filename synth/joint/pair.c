@@ -127,27 +127,11 @@ static void keep(Pairs *s, JointPair *pair)
     s->upper_s = pair->cost_s;
 }
 
-/* The part of all units that a half has, by their seconds for the model. */
-static double weight(const JointProblem *p, const uint32_t *units)
-{
-    double sum = 0;
-    for (uint32_t k = 0; k < p->n_kinds; k++) {
-        double whole_s = 0;
-        for (uint32_t l = 0; l < p->n_layers; l++)
-            whole_s += p->least_s[k * p->n_layers + l];
-        sum += whole_s > 0 && isfinite(whole_s) ? units[k] / whole_s : 0;
-    }
-    return sum;
-}
-
-/* Finds the best numbers of microbatches of a division of the units: first by speed, then by halves
- * of what is left. */
+/* Finds the best numbers of microbatches of a division of the units, by halves of what is left. */
 static void divide_microbatches(Pairs *s, JointPair *pair)
 {
     const uint32_t m = s->p->n_microbatches;
-    const double a = weight(s->p, pair->units[0]), b = weight(s->p, pair->units[1]);
-    uint32_t low = 1, high = m - 1,
-             at = (uint32_t)CLAMP(round(m * (a + b > 0 ? a / (a + b) : 0.5)), 1, m - 1.0);
+    uint32_t low = 1, high = m - 1, at = m / 2;
     while (low <= high) {
         pair->n_microbatches[0] = at;
         pair->n_microbatches[1] = m - at;
