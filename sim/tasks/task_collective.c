@@ -148,8 +148,10 @@ static double set_traffic(Lower *lower, const Instr *instr, const SimTeam *team,
     return team->n > 1 ? line.latency_s : 0;
 }
 
-Made task_lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis axis,
-                     double part, const Made *before)
+/* Adds the tasks of an exchange over a part of the shards (AXIS_HEADS, AXIS_RINGS), of so much of
+ * the tensor; they wait for those of `before`, or, without, for the operand. */
+static Made lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis axis,
+                       double part, const Made *before)
 {
     const SimGroupTeams *lanes = task_group_lanes(lower, instr);
     const uint32_t fetch = before ? SIM_NO_TASK : task_ahead_return(lower, task);
@@ -175,16 +177,40 @@ Made task_lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis ax
     return made;
 }
 
+/* Exchanges for heads, of so much of the tensor, and around the rings (task_ring.c). */
+static void lower_rings(Lower *lower, const Instr *instr, SimTask task, double exchanged,
+                        bool forward)
+{
+    const bool gather = instr->collective == COLLECTIVE_ALL_GATHER;
+    const double of_heads = 1.0 / lower->sim->parts->layout.group[instr->group].n_heads;
+    Made made;
+    if (gather && forward)
+        made = lower_part(lower, instr, task, AXIS_HEADS, exchanged, NULL);
+    made = lower_part(lower, instr, task, AXIS_RINGS, of_heads,
+                      gather && forward ? &made : NULL);
+    task_ring_exchange(lower, instr, made.communicate,
+                       lower->task->len - made.communicate);
+    if (!gather)
+        made = lower_part(lower, instr, task, AXIS_HEADS, exchanged, &made);
+    *task_maker(lower, instr, instr->tensor, instr->to) = made;
+    if (lower->overlap)
+        task_lower_inner(lower, instr->group);
+}
+
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency)
 {
     uint32_t first, n;
+    bool forward;
     if (instr->server) {
         lower_server(lower, instr, task);
         return;
     }
-    if (task_ring_lower(lower, instr, task))
+    const double exchanged = task_ring_heads(lower, instr, &forward);
+    if (exchanged > 0) {
+        lower_rings(lower, instr, task, exchanged, forward);
         return;
+    }
     const uint32_t fetch = task_ahead_return(lower, task);
     const Made made = {lower->task->len, SIM_NO_TASK, instr->group, instr_axis(instr),
                        false};

@@ -101,11 +101,6 @@ void task_lower_local(Lower *lower, const Instr *instr, const SimTask *task);
 void task_lower_collective(Lower *lower, const Instr *instr, SimTask task,
                            bool pays_latency);
 
-/* Adds the tasks of an exchange over a part of the shards (AXIS_HEADS, AXIS_RINGS), of so much of
- * the tensor; they wait for those of `before`, or, without, for the operand. */
-Made task_lower_part(Lower *lower, const Instr *instr, SimTask task, FormAxis axis,
-                     double part, const Made *before);
-
 /* The latency and seconds per byte of messages from each worker of a team's sets to the worker that
  * serves them, or `back`. */
 void task_server_line(const ClusterView *view, const SimTeam *team, uint32_t server,
@@ -150,8 +145,9 @@ void task_close_full(Lower *lower);
 /* NULL: the strategy has no ring. */
 TaskRing *task_ring_new(const SimCase *sim, uint32_t n_groups);
 void task_ring_free(TaskRing *ring);
-/* Lowers an exchange by heads and around rings; false: it is another one, or around one ring. */
-bool task_ring_lower(Lower *lower, const Instr *instr, SimTask task);
+/* Of an exchange by heads and around rings, how much of its tensor is exchanged for heads, and
+ * whether that comes first; 0: it is another one, or around one ring. */
+double task_ring_heads(const Lower *lower, const Instr *instr, bool *forward);
 /* Sees an exchange's tasks, and a computation's least time. */
 void task_ring_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n);
 void task_ring_attention(Lower *lower, const Instr *instr, double seconds);

@@ -111,32 +111,13 @@ static bool goes_forward(const Lower *lower, const Instr *instr)
     return false;
 }
 
-bool task_ring_lower(Lower *lower, const Instr *instr, SimTask task)
+double task_ring_heads(const Lower *lower, const Instr *instr, bool *forward)
 {
     const DeviceGroup *group = &lower->sim->parts->layout.group[instr->group];
     if (!lower->ring || !group->n_heads || !is_exchange(lower->ring->rings, instr))
-        return false;
-    const bool gather = instr->collective == COLLECTIVE_ALL_GATHER;
-    const double of_heads = 1.0 / group->n_heads,
-                 exchanged = lower->ring->rings[instr->tensor] /
-                             sim_axis_extent(group, AXIS_RINGS);
-    Made made;
-    if (gather) {
-        const bool first = goes_forward(lower, instr);
-        if (first)
-            made = task_lower_part(lower, instr, task, AXIS_HEADS, exchanged, NULL);
-        made = task_lower_part(lower, instr, task, AXIS_RINGS, of_heads,
-                               first ? &made : NULL);
-    } else
-        made = task_lower_part(lower, instr, task, AXIS_RINGS, of_heads, NULL);
-    task_ring_exchange(lower, instr, made.communicate,
-                       lower->task->len - made.communicate);
-    if (!gather)
-        made = task_lower_part(lower, instr, task, AXIS_HEADS, exchanged, &made);
-    *task_maker(lower, instr, instr->tensor, instr->to) = made;
-    if (lower->overlap)
-        task_lower_inner(lower, instr->group);
-    return true;
+        return 0;
+    *forward = goes_forward(lower, instr);
+    return lower->ring->rings[instr->tensor] / sim_axis_extent(group, AXIS_RINGS);
 }
 
 void task_ring_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
