@@ -166,7 +166,8 @@ static void apply(SimMeasured *measured, const SimCollective *collective,
 }
 
 /* The cheapest algorithm by price; AUTO: the tuning table decides. */
-static Algorithm cheapest(const ClusterView *view, const SimCollective *collective)
+static Algorithm measured_cheapest(const ClusterView *view,
+                                   const SimCollective *collective)
 {
     Algorithm algorithm = collective->algorithm;
     if (!view->cluster->wired || algorithm != ALGORITHM_AUTO || collective->n < 2 ||
@@ -183,7 +184,7 @@ SimLowered *sim_measured_lower(SimMeasured *measured, SimNetwork *network,
                                GArray *messages, GError **error)
 {
     SimCollective chosen = *collective;
-    chosen.algorithm = cheapest(measured->view, collective);
+    chosen.algorithm = measured_cheapest(measured->view, collective);
     SimLowered *lowered = sim_lower_like(network, &chosen, like, messages, error);
     if (lowered)
         apply(measured, collective, lowered);

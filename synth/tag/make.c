@@ -356,7 +356,7 @@ static bool tag_search(Make *m, GError **error)
 
 /* --- the plan --- */
 
-static bool is_better(const Candidate *a, const Candidate *b)
+static bool candidate_is_better(const Candidate *a, const Candidate *b)
 {
     if (!b || a->fits != b->fits)
         return !b || a->fits;
@@ -371,7 +371,7 @@ static const Candidate *choose(const Make *m)
     for (uint32_t i = 0; i < m->candidates->len; i++) {
         if (m->question->options->tag.objective == TAG_OBJECTIVE_FLOW)
             all[i].time_s = all[i].flow_s;
-        if (is_better(&all[i], best))
+        if (candidate_is_better(&all[i], best))
             best = &all[i];
     }
     return best;
