@@ -73,7 +73,7 @@ static void keep_gradients(Adding *a, uint32_t n)
 /* --- gathered parameters --- */
 
 /* Of each group the layer with most bytes of these (PlanBuffer) lies there so often, too. */
-static void add_largest(Adding *a, GArray *like, uint32_t copies)
+static void runtime_add_largest(Adding *a, GArray *like, uint32_t copies)
 {
     const uint32_t layers = graph_n_layers(a->graph);
     g_autofree uint32_t *layer = graph_tensor_layers(a->graph);
@@ -107,7 +107,7 @@ static void gather_ahead(Adding *a, uint32_t n)
         *is = true;
         g_array_append_val(first, *buffer);
     }
-    add_largest(a, first, a->runtime->prefetch);
+    runtime_add_largest(a, first, a->runtime->prefetch);
 }
 
 /* --- logits, and what ops that are not fused keep --- */
@@ -159,7 +159,7 @@ static void see_end(const Adding *a, uint32_t i, uint32_t id)
 
 /* Layers hand over one tensor for each shape of weights, which they keep; table and head one that
  * is made there. */
-static void hand_gradients(Adding *a, uint32_t n)
+static void runtime_hand_gradients(Adding *a, uint32_t n)
 {
     g_autoptr(GArray) kept = g_array_new(false, false, sizeof(PlanBuffer));
     for (uint32_t b = 0; b < n; b++) {
@@ -185,7 +185,7 @@ static void hand_gradients(Adding *a, uint32_t n)
                 add_beside(a, i, NULL, like);
         }
     }
-    add_largest(a, kept, 1);
+    runtime_add_largest(a, kept, 1);
 }
 
 /* Copies of logits, and what ops keep up to the last instruction on the same microbatch that
@@ -247,7 +247,7 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
     g_array_append_vals(a.uses, buffers->use, n_uses);
     if (runtime->handed_gradients > 0)
-        hand_gradients(&a, buffers->n);
+        runtime_hand_gradients(&a, buffers->n);
     keep_gradients(&a, buffers->n);
     if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);

@@ -35,7 +35,7 @@ static const Held *held_at(const Lower *lower, uint32_t i)
     return &g_array_index(lower->held, Held, i);
 }
 
-static bool *is_held_at(const Lower *lower, uint32_t i)
+static bool *bucket_is_held_at(const Lower *lower, uint32_t i)
 {
     const Instr *instr = task_instr(lower, i);
     return &lower->is_held[task_instance(lower, instr->group, instr->microbatch,
@@ -110,7 +110,7 @@ static void close_buckets(Lower *lower, bool all)
             lower_bucket(lower, first, i + 1);
         for (; first <= i; first++)
             if (closes)
-                *is_held_at(lower, held_at(lower, first)->instr) = !all;
+                *bucket_is_held_at(lower, held_at(lower, first)->instr) = !all;
             else
                 g_array_index(lower->held, Held, kept++) = *held_at(lower, first);
         lower->any_bucket |= closes;
@@ -152,7 +152,7 @@ bool task_hold(Lower *lower, const Instr *instr, const SimTask *task)
     /* the dependencies are added again with the bucket */
     g_array_set_size(lower->dep, n_deps);
     g_array_append_val(lower->held, held);
-    *is_held_at(lower, task->instr) = true;
+    *bucket_is_held_at(lower, task->instr) = true;
     return true;
 }
 

@@ -202,13 +202,13 @@ static GArray *events_of(const GArray *block)
 }
 
 /* Where a block was made, for want of a stack: its tensor, category and step. */
-static json_t *frames_of(const SnapshotBlock *of)
+static json_t *snapshot_frames(const SnapshotBlock *of)
 {
     return json_pack("[{s:s, s:s, s:I}]", "name", of->name, "filename", of->category,
                      "line", (json_int_t)of->first);
 }
 
-static json_t *block_of(uint64_t bytes, const char *state, json_t *frames)
+static json_t *snapshot_block(uint64_t bytes, const char *state, json_t *frames)
 {
     return json_pack("{s:I, s:I, s:s, s:o}", "size", (json_int_t)bytes, "requested_size",
                      (json_int_t)bytes, "state", state, "frames", frames);
@@ -216,8 +216,9 @@ static json_t *block_of(uint64_t bytes, const char *state, json_t *frames)
 
 /* The segments [device] with what lies there in the end, one behind the other, and the rest; at:
  * [block] where it begins, those that end somewhere in the rest. */
-static json_t *segments_of(const GArray *block, const uint64_t *end, const uint64_t *peak,
-                           uint32_t n_devices, uint64_t *at)
+static json_t *snapshot_segments_json(const GArray *block, const uint64_t *end,
+                                      const uint64_t *peak, uint32_t n_devices,
+                                      uint64_t *at)
 {
     json_t *segments = json_array();
     g_autofree uint64_t *behind = g_new0(uint64_t, n_devices + 1);
@@ -234,12 +235,13 @@ static json_t *segments_of(const GArray *block, const uint64_t *end, const uint6
         if (of->last != UINT32_MAX)
             continue;
         behind[d] += of->bytes;
-        json_array_append_new(json_object_get(json_array_get(segments, d), "blocks"),
-                              block_of(of->bytes, "active_allocated", frames_of(of)));
+        json_array_append_new(
+            json_object_get(json_array_get(segments, d), "blocks"),
+            snapshot_block(of->bytes, "active_allocated", snapshot_frames(of)));
     }
     for (uint32_t d = 0; d < n_devices; d++)
         json_array_append_new(json_object_get(json_array_get(segments, d), "blocks"),
-                              block_of(peak[d] - end[d], "inactive", json_array()));
+                              snapshot_block(peak[d] - end[d], "inactive", json_array()));
     return segments;
 }
 
@@ -254,18 +256,18 @@ json_t *snapshot_write(GArray *block, uint32_t n_devices)
         end[e->device] += e->ends ? -bytes : bytes;
         peak[e->device] = MAX(peak[e->device], end[e->device]);
     }
-    json_t *segments = segments_of(block, end, peak, n_devices, at),
+    json_t *segments = snapshot_segments_json(block, end, peak, n_devices, at),
            *traces = json_array();
     for (uint32_t d = 0; d < n_devices; d++)
         json_array_append_new(traces, json_array());
     array_each (const SnapshotEvent, e, events) {
         const SnapshotBlock *of = &g_array_index(block, SnapshotBlock, e->block);
-        json_array_append_new(json_array_get(traces, e->device),
-                              json_pack("{s:s, s:I, s:I, s:i, s:I, s:o}", "action",
-                                        e->ends ? "free_completed" : "alloc", "addr",
-                                        (json_int_t)at[e->block], "size",
-                                        (json_int_t)of->bytes, "stream", 0, "time_us",
-                                        (json_int_t)e->step, "frames", frames_of(of)));
+        json_array_append_new(
+            json_array_get(traces, e->device),
+            json_pack("{s:s, s:I, s:I, s:i, s:I, s:o}", "action",
+                      e->ends ? "free_completed" : "alloc", "addr",
+                      (json_int_t)at[e->block], "size", (json_int_t)of->bytes, "stream",
+                      0, "time_us", (json_int_t)e->step, "frames", snapshot_frames(of)));
     }
     return json_pack("{s:o, s:o}", "segments", segments, "device_traces", traces);
 }
@@ -273,20 +275,20 @@ json_t *snapshot_write(GArray *block, uint32_t n_devices)
 /* --- as a pickle of protocol 2 --- */
 
 /* A number of so many bytes, the least first. */
-static void pickle_number(GString *out, uint64_t number, uint32_t n)
+static void snapshot_pickle_number(GString *out, uint64_t number, uint32_t n)
 {
     for (uint32_t b = 0; b < 8 * n; b += 8)
         g_string_append_c(out, (gchar)(number >> b & 0xff));
 }
 
-static void pickle_text(GString *out, const char *text)
+static void snapshot_pickle_text(GString *out, const char *text)
 {
     g_string_append_c(out, 'X');
-    pickle_number(out, strlen(text), 4);
+    snapshot_pickle_number(out, strlen(text), 4);
     g_string_append(out, text);
 }
 
-static void pickle_value(GString *out, const json_t *value)
+static void snapshot_pickle_value(GString *out, const json_t *value)
 {
     enum { BATCH = 1000 }; /* as Python's: readers push a batch by one call */
     const char *key;
@@ -295,29 +297,29 @@ static void pickle_value(GString *out, const json_t *value)
     if (json_is_object(value)) {
         g_string_append(out, "}(");
         json_object_foreach ((json_t *)(uintptr_t)value, key, of) {
-            pickle_text(out, key);
-            pickle_value(out, of);
+            snapshot_pickle_text(out, key);
+            snapshot_pickle_value(out, of);
         }
         g_string_append_c(out, 'u');
     } else if (json_is_array(value)) {
         g_string_append(out, "](");
         json_array_foreach (value, i, of) {
             g_string_append(out, i > 0 && i % BATCH == 0 ? "e(" : "");
-            pickle_value(out, of);
+            snapshot_pickle_value(out, of);
         }
         g_string_append_c(out, 'e');
     } else if (json_is_string(value)) {
-        pickle_text(out, json_string_value(value));
+        snapshot_pickle_text(out, json_string_value(value));
     } else {
         g_string_append(out, "\x8a\x08");
-        pickle_number(out, (uint64_t)json_integer_value(value), 8);
+        snapshot_pickle_number(out, (uint64_t)json_integer_value(value), 8);
     }
 }
 
 char *snapshot_pickle(const json_t *snapshot, gsize *length)
 {
     GString *out = g_string_new("\x80\x02");
-    pickle_value(out, snapshot);
+    snapshot_pickle_value(out, snapshot);
     g_string_append_c(out, '.');
     *length = out->len;
     return g_string_free(out, FALSE);
