@@ -27,7 +27,6 @@ enum { MOST_SETTLINGS = 16 };
  * most as many steps as there are pieces. */
 static double level_of(const SimShare *share, uint32_t link)
 {
-    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     const double bandwidth = share->link[link].bandwidth;
     double weight = 0;
@@ -58,7 +57,6 @@ static double level_of(const SimShare *share, uint32_t link)
 /* Whether the load exceeds the bandwidth. */
 static bool is_overfull(SimShare *share, uint32_t link)
 {
-    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     if (l->load < l->bandwidth * (1 - NEARLY_FULL))
         return false;
@@ -73,7 +71,6 @@ static bool is_overfull(SimShare *share, uint32_t link)
 
 static void touch(SimShare *share, uint32_t link)
 {
-    KILTER_ASSERT(link < share->n_links);
     if (share->link[link].touched)
         return;
     share->link[link].touched = true;
@@ -92,7 +89,6 @@ static void set_key(SimShare *share, uint32_t link)
  * capped. */
 static void start_waiting(SimShare *share, uint32_t link)
 {
-    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     if (l->waiting)
         return;
@@ -123,7 +119,6 @@ static bool let_wait(SimShare *share)
 
 static void load_changes(SimShare *share, uint32_t link, double by)
 {
-    KILTER_ASSERT(link < share->n_links);
     SharedLink *l = &share->link[link];
     l->load += by;
     if (!l->waiting && (l->n_bound > 0 || (by > 0 && is_overfull(share, link))))
@@ -133,7 +128,6 @@ static void load_changes(SimShare *share, uint32_t link, double by)
 /* Sets the level at which the loads count the flows of a link. */
 static void assume(SimShare *share, uint32_t link, double level)
 {
-    KILTER_ASSERT(link < share->n_links);
     const double by = level - share->link[link].assumed;
     const Terms *column = &share->coupling.column[link];
     share->link[link].assumed = level;
@@ -150,7 +144,6 @@ static bool is_below(double a, double b)
  * wait. */
 static bool raise_row(SimShare *share, uint32_t link, double level)
 {
-    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     for (uint32_t i = 0; i < row->n; i++) {
         const uint32_t m = row->term[i].other;
@@ -196,7 +189,6 @@ static void rebind(SimShare *share, SimFlowId id, uint32_t link, double now_s)
 /* Binds the flows of the link that are free or faster to it. */
 static void take_flows(SimShare *share, uint32_t link, double level, double now_s)
 {
-    KILTER_ASSERT(link < share->n_links);
     const Terms *row = &share->coupling.row[link];
     g_array_set_size(share->terms, 0);
     for (uint32_t i = 0; i < row->n; i++)
