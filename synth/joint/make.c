@@ -187,9 +187,11 @@ static bool search_and_try(JointSearch *j, GError **error)
     }
     answer_put_back(j->answer, j->plan, j->question, &best);
     return j->plan->program ||
-           kilter_fail(
-               error, KILTER_ERROR_INFEASIBLE,
-               "no pipeline of stages on groups of these devices fits the memory");
+           kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                       "no pipeline of stages on groups of these devices%s%s%s fits the "
+                       "memory",
+                       j->target ? " that " : "", j->target ? j->target : "",
+                       j->target ? " runs" : "");
 }
 
 /* The option `work`, in stages that are prepended. */

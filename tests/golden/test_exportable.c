@@ -173,6 +173,11 @@ static void test_says_so(void **state)
         box, "plan bert-base:layers=4,global_batch=64 hap-8 -p joint --granularity gpu "
              "-o p.json");
     program_refuses(box, "export p.json --to ddp", 2, "a pipeline (from");
+    program_refuses(
+        box,
+        "plan gemma-3-27b:seq=4096,global_batch=128 2x8xh20@4xib-ndr -p joint "
+        "--granularity gpu --for pytorch",
+        3, "that pytorch runs fits the memory");
     static const struct {
         const char *line, *why;
     } CASE[] = {
