@@ -177,7 +177,7 @@ char *technique_words(const PortfolioChoice *choice)
                 text, ": %.1f %%",
                 100 * (choice->best->iteration_s / other->iteration_s - 1));
         else if (other)
-            g_string_append_printf(text, ": without it, %s", other->reason);
+            g_string_append_printf(text, ": without it no plan (%s)", other->reason);
     }
     return g_string_free(g_steal_pointer(&text), FALSE);
 }
