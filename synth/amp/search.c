@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "data/base/order.h"
 
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
@@ -238,11 +239,8 @@ static void leave_out_lost(const AmpSearch *search, AmpMethod method)
     g_array_append_vals(search->choices, left->data, left->len);
 }
 
-static void clear_candidate(void *data)
-{
-    AmpCandidate *candidate = data;
-    amp_strategy_clear(&candidate->strategy);
-}
+static CLEAR_DEFINE(clear_candidate, AmpCandidate, candidate,
+                    amp_strategy_clear(&candidate->strategy));
 
 static ORDER_DEFINE(by_cost, AmpCandidate, ASCENDING(cost.total_s),
                     ASCENDING(strategy.pp), ASCENDING(strategy.tmp),
@@ -257,7 +255,7 @@ GArray *synth_amp_search(const AmpModel *model, const AmpCluster *cluster,
     g_autoptr(AmpLayers) layers =
         options->faithful ? NULL : amp_layers_new(model, cluster);
     const AmpSearch search = {model, cluster, options, layers, choices};
-    g_array_set_clear_func(candidates, clear_candidate);
+    g_array_set_clear_func(candidates, (GDestroyNotify)clear_candidate);
     amp_add_choices(&search);
     const uint32_t n_choices = choices->len;
     const uint32_t tried =

@@ -8,14 +8,8 @@ CLEAR_DEFINE(answer_clear, Answer, answer, plan_free(answer->plan),
              free_each(answer->memory_s, answer->misfit),
              let_go(answer->notes, g_ptr_array_unref));
 
-void answer_free(Answer *answer)
-{
-    if (!answer)
-        return;
-    answer_clear(answer);
-    synth_space_free(answer->space);
-    g_free(answer);
-}
+FREE_DEFINE(answer_free, Answer, answer, answer_clear(answer),
+            synth_space_free(answer->space));
 
 Plan *answer_take_plan(Answer *answer)
 {

@@ -20,26 +20,20 @@ static bool same_program(const Program *a, const Program *b)
     return a->n == b->n && memcmp(a->instr, b->instr, a->n * sizeof *a->instr) == 0;
 }
 
-static void known_free(gpointer data)
-{
-    Known *known = data;
-    program_free(known->program);
-    sim_linear_free(known->linear);
-    sim_memory_free(known->memory);
-    g_free(known->balanced);
-    g_array_unref(known->considered);
-    g_free(known);
-}
+static FREE_DEFINE(known_free, Known, known, program_free(known->program),
+                   sim_linear_free(known->linear), sim_memory_free(known->memory),
+                   g_free(known->balanced), g_array_unref(known->considered));
 
 Alternation alternation_new(const Question *question, Answer *answer)
 {
-    return (Alternation){.question = question,
-                         .answer = answer,
-                         .graph = question->graph,
-                         .view = question->view,
-                         .options = question->options,
-                         .known = g_ptr_array_new_with_free_func(known_free),
-                         .apart = g_ptr_array_new_with_free_func(apart_free)};
+    return (Alternation){
+        .question = question,
+        .answer = answer,
+        .graph = question->graph,
+        .view = question->view,
+        .options = question->options,
+        .known = g_ptr_array_new_with_free_func((GDestroyNotify)known_free),
+        .apart = g_ptr_array_new_with_free_func((GDestroyNotify)apart_free)};
 }
 
 void alternation_end(Alternation *a, Plan *plan)

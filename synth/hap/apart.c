@@ -12,11 +12,7 @@ enum {
     FAILURES = 2, /* linear programs of a cluster that go in circles take a second each */
 };
 
-void apart_free(gpointer data)
-{
-    Apart *one = data;
-    free_each(one->ratio, one);
-}
+FREE_DEFINE(apart_free, Apart, one, g_free(one->ratio));
 
 CLEAR_DEFINE(followed_clear, Followed, followed, g_free(followed->of));
 

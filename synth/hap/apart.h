@@ -26,4 +26,4 @@ bool apart_consider(Alternation *a, const Program *program, const double *common
                     GError **error);
 
 /* Frees an element of Alternation.apart. */
-void apart_free(gpointer apart);
+void apart_free(Apart *apart);

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/answer/complete.h"
 #include "synth/joint/make.h"
 #include "synth/joint/menu.h"
@@ -29,10 +30,8 @@ enum {
     LABELS_LARGE = 100000, /* most labels of a search for a bound on thousands of GPUs */
 };
 
-static void clear_found(void *data)
-{
-    synth_joint_pipeline_clear(&((JointFound *)data)->pipeline);
-}
+static CLEAR_DEFINE(clear_found, JointFound, found,
+                    synth_joint_pipeline_clear(&found->pipeline));
 
 /* Leaves gradients one by one where that is no slower, and nothing was asked for. Memory is the
  * same. */
@@ -313,7 +312,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
     g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
-    g_array_set_clear_func(found, clear_found);
+    g_array_set_clear_func(found, (GDestroyNotify)clear_found);
     JointSearch j = {.question = question,
                      .answer = answer,
                      .plan = plan,

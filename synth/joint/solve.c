@@ -474,11 +474,6 @@ double synth_joint_density_s(const JointProblem *p)
 CLEAR_DEFINE(synth_joint_pipeline_clear, JointPipeline, pipeline,
              let_go(pipeline->stage, g_free));
 
-static void clear_pipeline(void *data)
-{
-    synth_joint_pipeline_clear(data);
-}
-
 CLEAR_DEFINE(synth_joint_result_clear, JointResult, result,
              let_go(result->best, g_array_unref));
 
@@ -544,7 +539,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     s.head = head;
     solve_run(&s);
     result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
-    g_array_set_clear_func(result->best, clear_pipeline);
+    g_array_set_clear_func(result->best, (GDestroyNotify)synth_joint_pipeline_clear);
     collect(&s, result);
     KILTER_WALK(walk_best(&s, result));
     result->exact = !s.cut;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/free.h"
 #include "synth/tag/rows.h"
 
 enum {
@@ -108,12 +109,8 @@ static Branch branch_of(const TagBound *b, const uint16_t *action, double bound)
                     .weight = g_memdup2(b->weight, b->n_rows * sizeof *b->weight)};
 }
 
-static void branch_clear(gpointer data)
-{
-    Branch *branch = data;
-    g_free(branch->action);
-    g_free(branch->weight);
-}
+static CLEAR_DEFINE(branch_clear, Branch, branch,
+                    free_each(branch->action, branch->weight));
 
 /* The group to branch on: the group whose action changed most under the weights, weighted by its
  * cost. */
@@ -180,7 +177,7 @@ double tag_bound_branch(TagBound *b, double best_s, uint32_t branches)
 {
     g_autoptr(GArray) open = g_array_new(FALSE, FALSE, sizeof(Branch));
     g_autofree uint16_t *action = g_new(uint16_t, b->tree->n + 1);
-    g_array_set_clear_func(open, branch_clear);
+    g_array_set_clear_func(open, (GDestroyNotify)branch_clear);
     memset(action, 0xff, b->tree->n * sizeof *action);
     const Branch root = branch_of(b, action, tag_bound(b, action));
     double bound = root.bound;
@@ -200,7 +197,7 @@ double tag_bound_branch(TagBound *b, double best_s, uint32_t branches)
         g_array_index(open, Branch, at) = g_array_index(open, Branch, open->len - 1);
         g_array_set_clear_func(open, NULL);
         g_array_set_size(open, open->len - 1);
-        g_array_set_clear_func(open, branch_clear);
+        g_array_set_clear_func(open, (GDestroyNotify)branch_clear);
         split(b, &taken, best_s, open);
         branch_clear(&taken);
     }

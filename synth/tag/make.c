@@ -57,12 +57,8 @@ typedef struct {
     double bound_s;     /* bound on all strategies at all ratios tried */
 } Make;
 
-static void candidate_clear(gpointer data)
-{
-    Candidate *candidate = data;
-    program_free(candidate->program);
-    g_free(candidate->ratio);
-}
+static CLEAR_DEFINE(candidate_clear, Candidate, candidate,
+                    program_free(candidate->program), g_free(candidate->ratio));
 
 OWN_CLEAR_DEFINE(make_clear, Make, m, synth_tag_space_free(m->space),
                  batch_forms_free(m->batch), tag_net_free(m->net),
@@ -388,7 +384,7 @@ bool tag_make_within(const Question *question, Answer *answer, const TagLimits *
                       .limits = limits,
                       .bound_s = INFINITY,
                       .candidates = g_array_new(FALSE, FALSE, sizeof(Candidate))};
-    g_array_set_clear_func(m.candidates, candidate_clear);
+    g_array_set_clear_func(m.candidates, (GDestroyNotify)candidate_clear);
     m.space = synth_tag_space(question->view,
                               question->options->tag.sets == TAG_SETS_KINDS, error);
     if (!m.space || !(m.batch = tag_batch(question->options, question->graph, error)))

@@ -137,13 +137,9 @@ static bool read_gradients(const Reader *r)
     return true;
 }
 
-static void case_free(gpointer data)
-{
-    SfbCase *sfb = data;
-    g_strfreev(sfb->op);
-    free_each(sfb->compute_us, sfb->gradient, sfb->never, sfb->edge, sfb->edge_bytes,
-              sfb);
-}
+static FREE_DEFINE(case_free, SfbCase, sfb, g_strfreev(sfb->op),
+                   free_each(sfb->compute_us, sfb->gradient, sfb->never, sfb->edge,
+                             sfb->edge_bytes));
 
 static bool read_cases(const char *file, json_t *root, GPtrArray *cases, GError **error)
 {
@@ -166,7 +162,8 @@ GPtrArray *sfb_file_read(const char *file, GError **error)
     json_t *root = json_read_file(file, "list of cases", error);
     if (!root)
         return NULL;
-    g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(case_free);
+    g_autoptr(GPtrArray) cases =
+        g_ptr_array_new_with_free_func((GDestroyNotify)case_free);
     const bool good = read_cases(file, root, cases, error);
     json_decref(root);
     return good ? g_steal_pointer(&cases) : NULL;

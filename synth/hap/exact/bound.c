@@ -5,6 +5,7 @@
  * leave a gap (equal layers all save memory at the same multiplier, or none does). A walk that also
  * compares labels by their charge closes it: G. Y. Handler, I. Zang, "A dual algorithm for the
  * constrained shortest path problem" (1980). */
+#include "data/base/free.h"
 #include "data/base/order.h"
 #include "synth/hap/exact/search.h"
 
@@ -103,10 +104,8 @@ static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **
     return true;
 }
 
-void synth_bound_clear(SynthBound *bound)
-{
-    g_clear_pointer(&bound->programs, g_ptr_array_unref);
-}
+CLEAR_DEFINE(synth_bound_clear, SynthBound, bound,
+             let_go(bound->programs, g_ptr_array_unref));
 
 bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box,
                  SynthBound *bound, GError **error)

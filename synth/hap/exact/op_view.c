@@ -1,6 +1,7 @@
 /* Reading, pricing and describing an op's view. */
 #include "synth/hap/exact/op_view.h"
 
+#include "data/base/free.h"
 #include "synth/spmd/pins.h"
 
 #include <math.h>
@@ -176,12 +177,7 @@ bool op_view_read(const Graph *graph, OpId id, OpView *view, GError **error)
     return true;
 }
 
-static void plan_set_free(gpointer data)
-{
-    PlanSet *set = data;
-    g_array_unref(set->plans);
-    g_free(set);
-}
+static FREE_DEFINE(plan_set_free, PlanSet, set, g_array_unref(set->plans));
 
 /* Whether the pins leave a choice: a rule for every op, a form for every sum, a place for every
  * parameter. */
@@ -247,7 +243,8 @@ bool op_view_find(const Pricer *pricer, OpView *view, GError **error)
     for (uint32_t i = 0; i < view->n_in; i++)
         find_accumulation(pricer, view, i);
     for (uint32_t p = 0; p < view->n_parameters; p++) {
-        view->plans[p].sets = g_ptr_array_new_with_free_func(plan_set_free);
+        view->plans[p].sets =
+            g_ptr_array_new_with_free_func((GDestroyNotify)plan_set_free);
         view->plans[p].prices = g_new(ParameterPrices, 1);
     }
     op_view_price(pricer, view);

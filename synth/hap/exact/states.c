@@ -201,17 +201,9 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
     return move;
 }
 
-static void move_free(gpointer data)
-{
-    Move *move = data;
-    free_each(move->after, move->other_after, move);
-}
+static FREE_DEFINE(move_free, Move, move, free_each(move->after, move->other_after));
 
-static void costs_free(gpointer data)
-{
-    Costs *costs = data;
-    free_each(costs->s, costs);
-}
+static FREE_DEFINE(costs_free, Costs, costs, g_free(costs->s));
 
 static bool exact_prepare(States *s, GError **error)
 {
@@ -243,11 +235,12 @@ States *states_new(const Pricer *pricer, GError **error)
     s->choices =
         g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
                               (GDestroyNotify)choices_free);
-    s->moves = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
-                                     (GDestroyNotify)g_bytes_unref, move_free);
+    s->moves =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
+                              (GDestroyNotify)move_free);
     s->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
                                      (GDestroyNotify)g_bytes_unref, g_free);
-    s->costs = g_ptr_array_new_with_free_func(costs_free);
+    s->costs = g_ptr_array_new_with_free_func((GDestroyNotify)costs_free);
     if (!exact_prepare(s, error)) {
         states_free(s);
         return NULL;
