@@ -33,12 +33,6 @@ static void draw_log_again(const SimCampaign *of, GArray *list, const gsl_rng *r
     }
 }
 
-static void draw_log(const SimCampaign *of, GArray *list)
-{
-    for (uint32_t i = 0; i < of->n_failures; i++)
-        add_event(list, of->failure_s[i], false, (int)machines_of(of, i));
-}
-
 static void draw_gpus(const SimCampaign *of, GArray *list, const gsl_rng *rng)
 {
     if (!isfinite(of->mtbf_s))
@@ -89,7 +83,8 @@ GArray *sim_campaign_draw(const SimCampaign *of, uint32_t number, SimCampaignDra
     else if (draw == SIM_CAMPAIGN_AGAIN)
         draw_log_again(of, list, &random.rng);
     else
-        draw_log(of, list);
+        for (uint32_t i = 0; i < of->n_failures; i++)
+            add_event(list, of->failure_s[i], false, (int)machines_of(of, i));
     draw_stragglers(of, list, &random.rng);
     draw_parts(of, list, &random.rng);
     g_array_sort(list, by_time);

@@ -73,9 +73,8 @@ static void find_issues(Record *r)
 /* Takes the spans of the lane, and those of transfers that concern it. */
 static void see_spans(Record *r, uint32_t lane)
 {
-    for (guint s = 0; s < r->span[lane]->len; s++) {
-        const SimSpan *span =
-            &r->timeline->span[g_array_index(r->span[lane], uint32_t, s)];
+    array_each (const uint32_t, s, r->span[lane]) {
+        const SimSpan *span = &r->timeline->span[*s];
         if (span->n_fused == 1 && concerns(r, span->instr))
             see_span(&r->when[span->instr], span);
     }

@@ -173,12 +173,6 @@ char *portfolio_floor_words(const PortfolioRun *run, const Cluster *cluster)
                            states, memory);
 }
 
-static void refuse_floor(const PortfolioRun *run, Task *task)
-{
-    g_autofree char *words = portfolio_floor_words(run, task->choice->cluster);
-    kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE, "does not fit: %s", words);
-}
-
 void portfolio_make(const PortfolioRun *run, Task *task)
 {
     task->options.budget_s = answer_seconds_left(run->deadline_us); /* of all tries */
@@ -189,7 +183,8 @@ void portfolio_make(const PortfolioRun *run, Task *task)
     if (!question)
         return;
     if (cannot_fit(run, task)) {
-        refuse_floor(run, task);
+        g_autofree char *words = portfolio_floor_words(run, task->choice->cluster);
+        kilter_fail(&task->error, KILTER_ERROR_INFEASIBLE, "does not fit: %s", words);
         return;
     }
     const AnswerLimits limits = {.upper_s = task->upper_s,

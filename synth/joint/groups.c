@@ -58,8 +58,7 @@ static void add_unions(JointMenu *menu, GArray *groups)
     g_autofree uint32_t *use = g_new0(uint32_t, n_kinds), *n = g_new(uint32_t, n_kinds),
                         *step = g_new(uint32_t, n_kinds);
     double all = 1, total = 1;
-    for (uint32_t k = 0; k < n_kinds; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, menu->kind) {
         step[k] = MAX(kind->gpus / kind->unit, 1);
         n[k] = kind->n_units / step[k];
         all *= n[k] + 1;

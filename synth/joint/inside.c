@@ -369,8 +369,7 @@ static void add_entry(const Costing *c, JointGroup *group, uint32_t m)
 
 static void find_devices(Costing *c)
 {
-    for (uint32_t k = 0; k < c->problem->n_kinds; k++) {
-        const JointKind *kind = &g_array_index(c->menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, c->menu->kind) {
         for (uint32_t i = 0; i < c->group->use[k] * kind->unit; i++)
             c->device[c->n++] = &c->menu->view->device[kind->first];
     }
@@ -388,8 +387,7 @@ static void find_ports(Costing *c)
 {
     const double *share = shares_of(c, batch_units(c));
     uint32_t at = 0, most = 1;
-    for (uint32_t k = 0; k < c->problem->n_kinds; k++) {
-        const JointKind *kind = &g_array_index(c->menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, c->menu->kind) {
         const uint32_t end = at + c->group->use[k] * kind->unit;
         while (at < end) {
             const uint32_t n = MIN(kind->gpus, end - at);

@@ -407,8 +407,7 @@ static void add_entries(JointMenu *menu, JointProblem *p, JointGroup *group,
     group->entry = g_new0(JointEntry, MOST_ENTRIES + JOINT_MOST_INSIDE);
     values_at (const uint32_t, tp, d, menu->model->degree, menu->model->n_degrees) {
         bool possible = group->n_entries + MOST_WAYS <= MOST_ENTRIES;
-        for (uint32_t k = 0; k < p->n_kinds; k++) {
-            const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+        array_at (const JointKind, kind, k, menu->kind) {
             possible &= group->use[k] == 0 ||
                         MIN(group->use[k] * kind->unit, kind->gpus) % tp == 0;
         }

@@ -175,10 +175,8 @@ static void coarsen(const JointProblem *p, const uint32_t *step, uint32_t *coars
 
 uint32_t *synth_joint_machine_units(const JointMenu *menu)
 {
-    const uint32_t n_kinds = menu->kind->len;
-    uint32_t *step = g_new(uint32_t, n_kinds);
-    for (uint32_t k = 0; k < n_kinds; k++) {
-        const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+    uint32_t *step = g_new(uint32_t, menu->kind->len);
+    array_at (const JointKind, kind, k, menu->kind) {
         step[k] = kind->gpus / kind->unit;
         if (step[k] == 0 || menu->in_order) {
             g_free(step);

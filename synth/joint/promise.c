@@ -86,8 +86,7 @@ static void promise_memory(const Parts *t, const JointGroup *group, JointEntry *
     for (uint32_t l = 0; l < n; l++)
         e->held[l + 1] = e->held[l] + model->held[row + l];
     e->capacity = 0;
-    for (uint32_t k = 0; k < t->problem->n_kinds; k++) {
-        const JointKind *kind = &g_array_index(t->menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, t->menu->kind) {
         e->capacity += t->problem->headroom * group->use[k] * kind->unit *
                        (double)t->menu->view->device[kind->first].memory_bytes;
     }
@@ -143,8 +142,7 @@ static bool is_promising(const Parts *t, const JointGroup *group, bool experts)
 {
     uint32_t kinds = 0;
     bool whole = true;
-    for (uint32_t k = 0; k < t->problem->n_kinds; k++) {
-        const JointKind *kind = &g_array_index(t->menu->kind, JointKind, k);
+    array_at (const JointKind, kind, k, t->menu->kind) {
         kinds += group->use[k] > 0;
         whole &= group->use[k] * kind->unit % kind->gpus == 0;
     }

@@ -151,8 +151,8 @@ static bool is_of(const JointSearch *j, const GArray *runs, uint32_t m,
                   const JointKeep *keep)
 {
     bool is = false;
-    for (uint32_t k = 0; k < runs->len; k++) {
-        const JointProblem *p = j->problems->pdata[g_array_index(runs, Run, k).problem];
+    array_each (const Run, run, runs) {
+        const JointProblem *p = j->problems->pdata[run->problem];
         is |= p->n_microbatches == m && p->keep == keep;
     }
     return is;

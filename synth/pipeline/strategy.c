@@ -164,19 +164,13 @@ Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
     return program;
 }
 
-static uint32_t all_microbatches(const StrategyPipelines *pipelines)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < pipelines->n; k++)
-        n += pipelines->pipeline[k].n_microbatches;
-    return n;
-}
-
 double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
                                        uint32_t n_devices)
 {
-    const uint32_t n_all = all_microbatches(pipelines);
+    uint32_t n_all = 0;
     double *ratio = g_new0(double, n_devices);
+    items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n)
+        n_all += l->n_microbatches;
     items_each (const StrategyLayout, l, pipelines->pipeline, pipelines->n) {
         const uint32_t *device = l->device;
         for (uint32_t p = 0; p < l->pp; p++) {

@@ -9,22 +9,14 @@
 
 /* --- op groups as list schedulers see them --- */
 
-/* Bytes of the parameters that an op updates, with their gradients and states. */
-static uint64_t parameter_bytes(const Graph *graph, const Op *op)
-{
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < op->n_in; i++)
-        bytes += tensor_bytes(graph_tensor(graph, op->in[i]));
-    return bytes;
-}
-
 static void tag_add_op(TagList *list, const TagSpace *space, const TagWork *work,
                        SimQuick *quick, OpId id)
 {
     const Op *op = graph_get_op(work->graph, id);
     const uint32_t group = work->group[id];
-    if (op->pass == PASS_UPDATE)
-        list->bytes[group] += parameter_bytes(work->graph, op);
+    /* the parameters that an op updates, with their gradients and states */
+    for (uint32_t i = 0; op->pass == PASS_UPDATE && i < op->n_in; i++)
+        list->bytes[group] += tensor_bytes(graph_tensor(work->graph, op->in[i]));
     if (op->pass != PASS_FORWARD)
         return;
     for (uint32_t o = 0; o < op->n_out; o++)

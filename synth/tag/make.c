@@ -328,8 +328,8 @@ static bool search_modes(Make *m, GError **error)
 
 static bool any_fits(const Make *m)
 {
-    for (uint32_t i = 0; i < m->candidates->len; i++)
-        if (g_array_index(m->candidates, Candidate, i).fits)
+    array_each (const Candidate, candidate, m->candidates)
+        if (candidate->fits)
             return true;
     return false;
 }

@@ -54,12 +54,8 @@ FREE_DEFINE(net_view_free, NetView, v,
                       v->of_group, v->of_set, v->placed, v->link_from, v->link_to,
                       v->link));
 
-void net_lesson_free(gpointer data)
-{
-    NetLesson *lesson = data;
-    net_view_free(lesson->view);
-    free_each(lesson->target, lesson);
-}
+FREE_DEFINE(net_lesson_free, NetLesson, lesson, net_view_free(lesson->view),
+            g_free(lesson->target));
 
 /* --- forward --- */
 

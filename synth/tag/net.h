@@ -57,7 +57,7 @@ typedef struct {
     double *target; /* [n_actions] */
 } NetLesson;
 
-void net_lesson_free(gpointer lesson);
+void net_lesson_free(NetLesson *lesson);
 
 typedef struct TagNet TagNet;
 

@@ -20,14 +20,6 @@ typedef struct {
     double all_s, before_s; /* seconds of the group's ops: in all, and placed so far */
 } Runs;
 
-static Runs *find_runs(const TagWork *work)
-{
-    Runs *runs = g_new0(Runs, work->n_groups);
-    for (OpId id = 0; id < graph_n_ops(work->graph); id++)
-        runs[work->group[id]].all_s += work->time_s[id];
-    return runs;
-}
-
 /* The device of the next op: the device into whose part the middle of the op's time falls. */
 static uint16_t next_in_run(const TagSpace *space, uint32_t subset, Runs *run, double s)
 {
@@ -64,9 +56,11 @@ void synth_tag_place(const TagSpace *space, const TagWork *work, const uint16_t 
                      TagPlacement *placement)
 {
     const Graph *graph = work->graph;
-    g_autofree Runs *runs = find_runs(work);
+    g_autofree Runs *runs = g_new0(Runs, work->n_groups);
     g_autofree uint64_t *load = g_new0(uint64_t, space->view->n_devices);
     memset(placement->server, 0, graph_n_tensors(graph) * sizeof *placement->server);
+    for (OpId id = 0; id < graph_n_ops(graph); id++)
+        runs[work->group[id]].all_s += work->time_s[id];
     ops_each (op, id, graph) {
         const TagAction *a = &space->action[action[work->group[id]]];
         uint16_t *group = &placement->group[id];

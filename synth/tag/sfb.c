@@ -164,14 +164,6 @@ static int64_t cut_solve(Cut *cut, bool *on_source_side)
 /* The sum of all possible savings, as an integer. */
 static const double RESOLUTION = 0x1p58;
 
-static bool worth_anything(const SfbProblem *problem, double *sum)
-{
-    *sum = 0;
-    for (uint32_t i = 0; i < problem->n_ops; i++)
-        *sum += problem->saved[i];
-    return *sum > 0;
-}
-
 /* An edge that costs more than all savings is never cut. */
 static int64_t scaled(double cost, double scale)
 {
@@ -223,9 +215,11 @@ double synth_sfb_value(const SfbProblem *problem, const bool *duplicated)
 
 double synth_sfb(const SfbProblem *problem, bool *duplicated)
 {
-    double sum;
+    double sum = 0;
     memset(duplicated, 0, problem->n_ops * sizeof *duplicated);
-    if (!worth_anything(problem, &sum))
+    for (uint32_t i = 0; i < problem->n_ops; i++)
+        sum += problem->saved[i];
+    if (!(sum > 0))
         return 0;
     /* Savings of almost nothing would make it infinite, and nothing times that a NaN. */
     g_autoptr(Cut) cut = make_cut(problem, fmin(RESOLUTION / sum, DBL_MAX));

@@ -157,7 +157,7 @@ static bool lectures_hold(Lectures *l, GError **error)
     const uint32_t n = MODELS * l->topologies;
     l->found = g_new(GPtrArray *, n);
     for (uint32_t i = 0; i < n; i++)
-        l->found[i] = g_ptr_array_new_with_free_func(net_lesson_free);
+        l->found[i] = g_ptr_array_new_with_free_func((GDestroyNotify)net_lesson_free);
     return parallel_each(n, 0, hold_lecture, l, error);
 }
 

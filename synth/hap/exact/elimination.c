@@ -59,8 +59,8 @@ static void find_rows(Elimination *e)
 {
     const Choices *c = e->c;
     e->member = g_new(Member, c->groups->len);
-    for (uint32_t g = 0; g < c->groups->len; g++) {
-        const Needs *needs = &g_array_index(c->groups, Group, g).needs;
+    array_at (const Group, group, g, c->groups) {
+        const Needs *needs = &group->needs;
         Row row = {0};
         for (uint32_t i = 0; i < TRANSITION_IN; i++) {
             row.ask[i] = index_add(&e->input[i].keys,

@@ -93,10 +93,8 @@ static bool applies(const Fused *fused, const uint64_t *set)
 /* Whether an op that is not computed yet reads the property. */
 static bool is_read(const Search *s, const uint64_t *set, uint32_t property)
 {
-    const GArray *users = s->theory->users[property];
-    for (uint32_t u = 0; u < users->len; u++) {
-        const Fused *user =
-            &g_array_index(s->theory->fused, Fused, g_array_index(users, uint32_t, u));
+    array_each (const uint32_t, u, s->theory->users[property]) {
+        const Fused *user = &g_array_index(s->theory->fused, Fused, *u);
         if (user->triple.kind == TRIPLE_COMPUTE && has(set, user->token))
             return true;
     }
@@ -106,15 +104,13 @@ static bool is_read(const Search *s, const uint64_t *set, uint32_t property)
 /* Whether such an op reads the property, or a property that a collective makes of it. */
 static bool is_needed(const Search *s, const uint64_t *set, uint32_t property)
 {
-    const GArray *users = s->theory->users[property];
-    bool needed = is_read(s, set, property);
-    for (uint32_t u = 0; u < users->len && !needed; u++) {
-        const Fused *user =
-            &g_array_index(s->theory->fused, Fused, g_array_index(users, uint32_t, u));
-        needed = user->triple.kind == TRIPLE_COLLECTIVE && has(set, user->token) &&
-                 !has(set, user->after[0]) && is_read(s, set, user->after[0]);
+    array_each (const uint32_t, u, s->theory->users[property]) {
+        const Fused *user = &g_array_index(s->theory->fused, Fused, *u);
+        if (user->triple.kind == TRIPLE_COLLECTIVE && has(set, user->token) &&
+            !has(set, user->after[0]) && is_read(s, set, user->after[0]))
+            return true;
     }
-    return needed;
+    return is_read(s, set, property);
 }
 
 /* Sec. 4.5: a property is redundant when no instruction that could still be appended needs it. The
