@@ -72,6 +72,18 @@ int names_compare(const void *a, const void *b);
  * names_expected. */
 bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error);
+/* Defines `bool function(const char *name, Type *value, GError **error)`, which finds the value of
+ * an enum by its name; `names`: a new array of them, as NAMES_OF's. */
+#define NAMES_FINDER(function, Type, what, names)                        \
+    bool function(const char *name, Type *value, GError **error)         \
+    {                                                                    \
+        uint32_t index;                                                  \
+        g_autofree const char **known = names;                           \
+        const bool found = names_find(what, name, known, &index, error); \
+        if (found)                                                       \
+            *value = (Type)index;                                        \
+        return found;                                                    \
+    }
 
 /* "; did you mean 'hap'?", or "" if none of `known` is near. Near are names with few other letters
  * and names that contain the given one, in upper or lower case: at most three. Caller frees. */

@@ -15,16 +15,7 @@ static const struct {
 
 NAMES_FUNCTION(kernel_format_name, KernelFormat, KERNEL_FORMATS, FORMAT[of].name)
 
-bool kernel_format_find(const char *name, KernelFormat *format, GError **error)
-{
-    uint32_t index;
-    g_autofree const char **known =
-        names_of(&FORMAT[0].name, sizeof FORMAT[0], KERNEL_FORMATS);
-    if (!names_find("format", name, known, &index, error))
-        return false;
-    *format = (KernelFormat)index;
-    return true;
-}
+NAMES_FINDER(kernel_format_find, KernelFormat, "format", NAMES_OF(FORMAT, name))
 
 ROW_FUNCTION(double, kernel_format_bytes, KernelFormat, KERNEL_FORMATS, FORMAT[of].bytes)
 

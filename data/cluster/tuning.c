@@ -22,27 +22,11 @@ NAMES_FUNCTION(traffic_name, Traffic, TRAFFICS, TRAFFIC_NAME[of])
 
 NAMES_FUNCTION(algorithm_name, Algorithm, ALGORITHMS, ALGORITHM_NAME[of])
 
-bool traffic_find(const char *name, Traffic *traffic, GError **error)
-{
-    uint32_t index;
-    g_autofree const char **known =
-        names_of(TRAFFIC_NAME, sizeof TRAFFIC_NAME[0], TRAFFICS);
-    if (!names_find("collective", name, known, &index, error))
-        return false;
-    *traffic = (Traffic)index;
-    return true;
-}
+NAMES_FINDER(traffic_find, Traffic, "collective",
+             names_of(TRAFFIC_NAME, sizeof TRAFFIC_NAME[0], TRAFFICS))
 
-bool algorithm_find(const char *name, Algorithm *algorithm, GError **error)
-{
-    uint32_t index;
-    g_autofree const char **known =
-        names_of(ALGORITHM_NAME, sizeof ALGORITHM_NAME[0], ALGORITHMS);
-    if (!names_find("algorithm", name, known, &index, error))
-        return false;
-    *algorithm = (Algorithm)index;
-    return true;
-}
+NAMES_FINDER(algorithm_find, Algorithm, "algorithm",
+             names_of(ALGORITHM_NAME, sizeof ALGORITHM_NAME[0], ALGORITHMS))
 
 static bool does(Algorithm algorithm, Traffic traffic)
 {
@@ -82,12 +66,9 @@ static const cyaml_schema_field_t RULE[] = {
 
 const cyaml_schema_field_t TUNING_SCHEMA[] = {
     LIST("rules", TuningText, rule, TuningRuleText, RULE, RULES_MAX),
-    CYAML_FIELD_STRING_PTR("piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
-                           piece, 1, NAME_MAX_BYTES),
-    CYAML_FIELD_STRING_PTR("least_piece", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
-                           TuningText, least_piece, 1, NAME_MAX_BYTES),
-    CYAML_FIELD_STRING_PTR("source", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, TuningText,
-                           source, 1, TEXT_MAX_BYTES),
+    OPTIONAL_TEXT("piece", TuningText, piece, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("least_piece", TuningText, least_piece, NAME_MAX_BYTES),
+    OPTIONAL_TEXT("source", TuningText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t SCHEMA = {
