@@ -142,14 +142,10 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
     json_t *groups = json_array();
     items_each (const DeviceGroup, group, program->group, program->n_groups) {
         json_t *replicas = json_array();
-        for (uint32_t r = 0; r < group->n_replicas; r++) {
-            json_t *devices = json_array();
-            for (uint32_t p = 0; p < group->n_devices; p++)
-                json_array_append_new(
-                    devices,
-                    json_integer(group->device[(size_t)r * group->n_devices + p]));
-            json_array_append_new(replicas, devices);
-        }
+        for (uint32_t r = 0; r < group->n_replicas; r++)
+            json_array_append_new(
+                replicas, json_integers(&group->device[(size_t)r * group->n_devices],
+                                        group->n_devices));
         json_array_append_new(groups, group_shards(group) == 1
                                           ? replicas
                                           : json_pack("{s: i, s: o}", "shards",
@@ -164,12 +160,9 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 json_t *plan_ratios_json(const Plan *plan)
 {
     json_t *rows = json_array();
-    for (uint32_t k = 0; k < plan->n_segments; k++) {
-        json_t *row = json_array();
-        for (uint32_t j = 0; j < plan->n_devices; j++)
-            json_array_append_new(row, json_number(plan->ratio[k * plan->n_devices + j]));
-        json_array_append_new(rows, row);
-    }
+    for (uint32_t k = 0; k < plan->n_segments; k++)
+        json_array_append_new(
+            rows, json_numbers(&plan->ratio[k * plan->n_devices], plan->n_devices));
     return rows;
 }
 
