@@ -30,9 +30,7 @@ typedef struct {
     uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
     /* [instr * OP_MAX_OUT + output]: the buffer of the value made there */
     uint32_t *made;
-    GArray *buffers;
-    Use *use; /* [n_uses] */
-    uint32_t n_uses, most_uses;
+    GArray *buffers, *uses;
 } Liveness;
 
 static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
@@ -160,7 +158,6 @@ static bool same_split(const Liveness *l, TensorId a, TensorId b, Form form)
 /* Whether a value made at instruction `i` can overwrite the last value in `instance`'s buffer. */
 static bool free_at(const Liveness *l, PlacedOperand instance, uint32_t i)
 {
-    KILTER_ASSERT(i < l->program->n);
     const PlanBuffer *buffer = buffer_of(l, instance);
     return buffer &&
            (buffer->at_rest ? buffer->busy_until <= i : buffer->busy_until == i);
@@ -182,7 +179,6 @@ static bool same_layout(const Liveness *l, PlacedOperand a, PlacedOperand b)
 static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand made,
                                   const PlacedOperand *used)
 {
-    KILTER_ASSERT(i < l->program->n);
     const Op *op = graph_get_op(l->graph, l->program->instr[i].op);
     if (op_kind_is_view(op->kind))
         return l->buffer[placed_cell(&used[0])];
@@ -199,7 +195,6 @@ static uint32_t shared_by_compute(const Liveness *l, uint32_t i, PlacedOperand m
 static uint32_t shared_by_conversion(const Liveness *l, uint32_t i, PlacedOperand made,
                                      PlacedOperand from)
 {
-    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     if (instr->kind == INSTR_TRANSFER && instr->across && !instr->moves)
         return l->buffer[placed_cell(&made)]; /* what joined stays where it is */
@@ -232,7 +227,6 @@ static PlacedOperand old_of(const Liveness *l, PlacedOperand made)
 static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
                             const PlacedOperand *used)
 {
-    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     if (graph_tensor(l->graph, made.tensor)->role == ROLE_UPDATED) {
         const PlacedOperand old = old_of(l, made);
@@ -250,7 +244,6 @@ static uint32_t find_shared(const Liveness *l, uint32_t i, PlacedOperand made,
 static bool is_accumulated(const Liveness *l, uint32_t i, const Tensor *tensor,
                            PlacedOperand made)
 {
-    KILTER_ASSERT(i < l->program->n && tensor);
     const Instr *instr = &l->program->instr[i];
     const StateFormats states = graph_states(l->graph);
     return states.of[STATE_GRADIENTS] == DTYPE_F32 &&
@@ -305,17 +298,13 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
 static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
 {
     KILTER_ASSERT(buffer < l->buffers->len);
-    if (l->n_uses == l->most_uses) {
-        l->most_uses *= 2;
-        l->use = g_renew(Use, l->use, l->most_uses);
-    }
-    l->use[l->n_uses++] = (Use){buffer, i};
+    const Use use = {buffer, i};
+    g_array_append_val(l->uses, use);
 }
 
 /* Places the buffer of the data that a forward op keeps, which is cut like its output. */
 static void place_kept(Liveness *l, uint32_t i)
 {
-    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     TensorId of;
     const uint32_t place = kept_place(l, instr, &of);
@@ -340,7 +329,6 @@ static void place_kept(Liveness *l, uint32_t i)
 
 static void place_instr(Liveness *l, uint32_t i)
 {
-    KILTER_ASSERT(i < l->program->n);
     const Instr *instr = &l->program->instr[i];
     PlacedOperand made[OP_MAX_OUT], used[OP_MAX_IN];
     const uint32_t n_made = instances_makes(l->instances, l->graph, instr, made);
@@ -373,17 +361,17 @@ static PlanBuffers *collect(const Liveness *l)
     uint32_t first = 0;
     buffers->n = l->buffers->len;
     buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(PlanBuffer));
-    buffers->use = g_new(uint32_t, l->n_uses);
-    for (uint32_t u = 0; u < l->n_uses; u++)
-        buffers->buffer[l->use[u].buffer].n++;
-    for (uint32_t b = 0; b < buffers->n; b++) {
-        buffers->buffer[b].first = first;
-        first += buffers->buffer[b].n;
-        buffers->buffer[b].n = 0;
+    buffers->use = g_new(uint32_t, l->uses->len);
+    array_each (const Use, use, l->uses)
+        buffers->buffer[use->buffer].n++;
+    items_each (PlanBuffer, buffer, buffers->buffer, buffers->n) {
+        buffer->first = first;
+        first += buffer->n;
+        buffer->n = 0;
     }
-    for (uint32_t u = 0; u < l->n_uses; u++) {
-        PlanBuffer *buffer = &buffers->buffer[l->use[u].buffer];
-        buffers->use[buffer->first + buffer->n++] = l->use[u].instr;
+    array_each (const Use, use, l->uses) {
+        PlanBuffer *buffer = &buffers->buffer[use->buffer];
+        buffers->use[buffer->first + buffer->n++] = use->instr;
     }
     return buffers;
 }
@@ -410,7 +398,6 @@ static void drop_made_weights(const Liveness *l, PlanBuffers *buffers)
 PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
                           const Instances *instances, const uint16_t *instance_segment)
 {
-    enum { FIRST_USES = 4 }; /* per instruction; more are made room for */
     const size_t n_cells = (size_t)instances->n_places * FORM_MAX;
     Liveness l = {.program = program,
                   .graph = graph,
@@ -425,8 +412,7 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     l.kept_end = g_new0(uint32_t, program->n);
     l.kept = g_new0(uint32_t, instances->n_places);
     l.buffers = g_array_new(false, false, sizeof(PlanBuffer));
-    l.most_uses = FIRST_USES * (program->n + 1);
-    l.use = g_new(Use, l.most_uses);
+    l.uses = g_array_new(false, false, sizeof(Use));
     for (size_t i = 0; i < n_cells; i++)
         l.buffer[i] = NO_BUFFER;
     find_drained(&l);
@@ -440,8 +426,7 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     buffers->made = l.made;
     buffers->end = l.end;
     free_each(l.again, l.drained, l.load_end, l.buffer, l.kept_end, l.kept);
-    g_array_unref(l.buffers);
-    g_free(l.use);
+    unref_arrays(l.buffers, l.uses);
     return buffers;
 }
 
