@@ -150,7 +150,6 @@ static bool csv_read_line(Csv *csv, const char *line, GError **error)
 bool csv_each(Csv *csv, bool (*take)(const Csv *csv, void *data, GError **error),
               void *data, GError **error)
 {
-    g_assert(csv && take);
     bool good = true;
     for (const char *line; good && (line = next_line(csv));) {
         good = csv_read_line(csv, line, error) && take(csv, data, error);
@@ -185,7 +184,6 @@ bool csv_expect(const Csv *csv, const char *const *required, const char *const *
 
 const char *csv_text(const Csv *csv, const char *column)
 {
-    g_assert(column);
     const uint32_t c = TEXT_PLACE(csv->column, csv->n_columns, column);
     return c < csv->n_columns ? csv->cell[c] : "";
 }
@@ -218,7 +216,6 @@ bool csv_count(const Csv *csv, const char *column, uint32_t low, uint32_t high,
 
 void csv_append(GString *out, const char *cell)
 {
-    g_assert(out && cell);
     const size_t n = strlen(cell);
     if (!strpbrk(cell, ",\"#") &&
         (n == 0 || (!g_ascii_isspace(cell[0]) && !g_ascii_isspace(cell[n - 1])))) {

@@ -144,7 +144,6 @@ int names_compare(const void *a, const void *b)
 bool names_find(const char *what, const char *name, const char *const *known,
                 uint32_t *index, GError **error)
 {
-    g_assert(what && name && known);
     *index = TEXT_PLACE(known, g_strv_length((char **)known), name);
     if (known[*index])
         return true;
@@ -178,7 +177,6 @@ const char *spec_after_colon(const char *colon)
 
 Spec *spec_read(const char *text)
 {
-    g_assert(text);
     const char *colon = strchr(text, ':');
     Spec *spec = spec_read_pairs(colon ? spec_after_colon(colon) : "");
     g_free(spec->word);

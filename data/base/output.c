@@ -56,7 +56,6 @@ static char *follow(const char *file)
 
 bool output_check(const char *file, GError **error)
 {
-    g_assert(file);
     if (g_file_test(file, G_FILE_TEST_IS_DIR))
         return refuse(error, "cannot write %s: it is a folder", file);
     if (is_stream(file))

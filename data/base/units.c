@@ -112,8 +112,7 @@ static const Unit *find_unit(const char *name, Quantity quantity)
 
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error)
 {
-    g_assert(text && quantity <= QUANTITY_FREQUENCY);
-    g_assert(text && value);
+    g_assert(quantity <= QUANTITY_FREQUENCY);
     g_autofree char *copy = g_strstrip(g_strdup(text));
     const char *rest = copy;
     double number = 0;

@@ -127,7 +127,6 @@ TensorId graph_add_tensor(Graph *graph, const char *name, Role role, DType dtype
 TensorId graph_input(Graph *graph, const char *name, DType dtype, uint32_t rank,
                      const uint32_t *dim)
 {
-    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     return graph_add_tensor(graph, name, ROLE_INPUT, dtype, rank, dim, GRAPH_NONE);
 }
 
@@ -146,7 +145,6 @@ void graph_freeze(Graph *graph, TensorId id)
 TensorId graph_trained_parameter(Graph *graph, const char *name, uint32_t rank,
                                  const uint32_t *dim)
 {
-    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     const DType compute = precision_compute(graph->precision);
     const bool wide = graph->states.of[STATE_WEIGHTS] == DTYPE_F32;
     return graph_add_tensor(graph, name, ROLE_PARAMETER, wide ? DTYPE_F32 : compute, rank,

@@ -11,7 +11,6 @@ static char *layer_named(const Layer *l, const char *part)
 TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
                          const uint32_t *dim)
 {
-    KILTER_ASSERT(rank <= TENSOR_MAX_RANK);
     const uint32_t set = l->facts ? l->facts->shared : 0;
     g_autofree char *name = set ? g_strdup_printf("%sshared.%u.%s", l->side, set, part)
                                 : layer_named(l, part);
@@ -27,7 +26,6 @@ TensorId layer_parameter(const Layer *l, const char *part, uint32_t rank,
 TensorId layer_op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
                   uint32_t n_in, const TensorId *in, const char *extents)
 {
-    KILTER_ASSERT(n_in <= OP_MAX_IN);
     g_autofree char *name = layer_named(l, part);
     return graph_op(l->graph, kind, name, attr, n_in, in, extents);
 }
@@ -50,7 +48,6 @@ TensorId layer_linear(const Layer *l, const char *part, TensorId x, uint32_t n, 
 
 TensorId layer_dropout(const Layer *l, const char *part, TensorId x, double rate)
 {
-    KILTER_ASSERT(rate >= 0 && rate < 1);
     g_autofree char *name = layer_named(l, part);
     return model_dropout(l->graph, name, x, rate);
 }

@@ -8,7 +8,6 @@
 double model_param(const ModelParams *params, const char *key)
 {
     const ModelParam *param = NAME_ROW(params->param, params->n, key, key);
-    g_assert(param);
     return param->value;
 }
 

@@ -121,7 +121,6 @@ static bool check_sets(const Reader *r, size_t i, const Split *split)
 /* Checks that the counts add up to the units, in all or in every replica. */
 static bool check_sums(const Reader *r, size_t i, const Split *split)
 {
-    g_assert(split->count);
     const uint32_t n = plan_split_devices(r->plan, split);
     const uint32_t each = summed_devices(r, split);
     if (split->kind == SPLIT_REPLICAS)

@@ -11,7 +11,6 @@
 
 bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
 {
-    g_assert(r->file && key && format);
     TEXT_OF_ARGUMENTS(reason, format);
     g_autofree char *item =
         i == READER_WHOLE ? g_strdup("") : g_strdup_printf("[%zu]", i);
@@ -86,6 +85,5 @@ bool reader_array(const Reader *r, const char *key, json_t **array)
 
 OpId reader_op(const Reader *r, const char *name)
 {
-    g_assert(name);
     return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name)) - 1;
 }
