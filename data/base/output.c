@@ -129,6 +129,12 @@ bool output_write(const char *file, const char *text, gssize length, GError **er
                        trouble->message);
 }
 
+bool output_take(const char *file, char *text, GError **error)
+{
+    g_autofree char *taken = text;
+    return taken && output_write(file, taken, -1, error);
+}
+
 void output_forget(const char *folder)
 {
     g_autoptr(GDir) dir = folder ? g_dir_open(folder, 0, NULL) : NULL;

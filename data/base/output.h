@@ -14,6 +14,8 @@ bool output_check(const char *file, GError **error);
  * says what is wrong, such as a full disk; what output_check finds is KILTER_ERROR_INPUT. A file whose name
  * ends in .gz is gzipped. */
 bool output_write(const char *file, const char *text, gssize length, GError **error);
+/* Writes a text, and frees it; false of NULL, which stands for an error that is set. */
+bool output_take(const char *file, char *text, GError **error);
 
 /* Removes a scratch folder with the files in it; NULL: there is none. */
 void output_forget(const char *folder);

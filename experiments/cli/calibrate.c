@@ -116,13 +116,6 @@ static bool fill_options(const Own *own, const CommandOptions *command,
     return true;
 }
 
-static bool calibrate_write_cluster(const Calibration *calibration, const char *file,
-                                    GError **error)
-{
-    g_autofree char *text = cluster_write(calibration->cluster);
-    return output_write(file, text, -1, error);
-}
-
 static uint32_t most_ranks(const GArray *measurements)
 {
     uint32_t ranks = 1;
@@ -168,7 +161,8 @@ COMMAND(calibrate, Own, CALIBRATE_OPTIONS, 0)
     g_autoptr(Calibration) calibration = calibrate(measurements, &how, error);
     if (!calibration ||
         (own->plot && !calibrate_draw(calibration, measurements, own->plot, error)) ||
-        (own->output && !calibrate_write_cluster(calibration, own->output, error)))
+        (own->output &&
+         !output_take(own->output, cluster_write(calibration->cluster), error)))
         return false;
     command_report(options, calibrate_report_json(calibration, tables, own),
                    ANSWER_MEASURED, ANSWER_CALIBRATE, NULL);

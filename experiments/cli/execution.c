@@ -67,8 +67,7 @@ bool command_execution_write(const CommandExecution *to, const Evaluation *evalu
         if (!(traces = sim_execution_traces(execution, true, NULL, error)))
             return false;
     }
-    g_autofree char *text = goal_write(traces, error);
-    return text && output_write(to->goal, text, -1, error);
+    return output_take(to->goal, goal_write(traces, error), error);
 }
 
 /* --- running --- */

@@ -179,11 +179,8 @@ static bool fit_run(const char *file, const Own *own, const CommandOptions *opti
         !(suggestions =
               trial_suggest(&fitted.fit, list, (uint32_t)own->suggest, threads, error)))
         return false;
-    if (own->output) {
-        g_autofree char *text = cluster_write(fitted.cluster);
-        if (!output_write(own->output, text, -1, error))
-            return false;
-    }
+    if (own->output && !output_take(own->output, cluster_write(fitted.cluster), error))
+        return false;
     command_report(options, fit_answer(&fitted, list, suggestions, own->output),
                    ANSWER_FIT, NULL);
     return true;

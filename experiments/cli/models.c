@@ -79,13 +79,6 @@ static bool show_index(const char *file, const CommandOptions *options, GError *
     return true;
 }
 
-static bool write_model(const char *spec, const char *file, GError **error)
-{
-    g_autofree char *text =
-        output_check(file, error) ? model_write(spec, 1, error) : NULL;
-    return text && output_write(file, text, -1, error);
-}
-
 static bool list_built_in(json_t *list, GError **error)
 {
     for (uint32_t i = 0; i < model_count(); i++) {
@@ -131,7 +124,8 @@ COMMAND(models, Own, MODELS_OPTIONS, 0)
 {
     if (own->output && argc < 2)
         return refuse(error, "--output: expected a MODEL");
-    if (own->output && !write_model(argv[1], own->output, error))
+    if (own->output && !(output_check(own->output, error) &&
+                         output_take(own->output, model_write(argv[1], 1, error), error)))
         return false;
     if (argc > 1 && format_of_file(argv[1], FORMAT_MODEL) == FORMAT_CHECKPOINT)
         return show_index(argv[1], options, error);

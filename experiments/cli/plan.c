@@ -113,12 +113,6 @@ static bool plan_tell_unread(const json_t *like, GError **error)
 /* clang-format on */
 COMMAND_OPTIONS(Own, plan_own, PLAN_OPTIONS)
 
-static bool write_plan(const char *file, const Evaluation *evaluation, GError **error)
-{
-    g_autofree char *text = evaluation_plan_text(evaluation);
-    return output_write(file, text, -1, error);
-}
-
 /* The question that the plan answers, and the frameworks that take the answer. */
 static void note_question(const Evaluation *evaluation, const CommandOptions *options)
 {
@@ -151,7 +145,7 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
         return false;
     if (made)
         note_question(evaluation, options);
-    if (own->output && !write_plan(own->output, evaluation, error))
+    if (own->output && !output_take(own->output, evaluation_plan_text(evaluation), error))
         return false;
     if (command_is_silent(options))
         return true;

@@ -149,8 +149,7 @@ static bool profile_write_file(const Own *own, const GArray *list,
     g_autofree char *comment =
         g_strdup_printf("kilter " KILTER_VERSION " profile, %s backend, %d ranks on %s",
                         own->backend, own->ranks, g_get_host_name());
-    g_autofree char *text = measurements_write(list, comment);
-    if (!output_write(own->output, text, -1, error))
+    if (!output_take(own->output, measurements_write(list, comment), error))
         return false;
     uint32_t ops = 0;
     for (uint32_t i = 0; i < list->len; i++)

@@ -170,12 +170,6 @@ static bool write_trace(const Evaluation *evaluation, const Own *own, GError **e
     return output_write(own->trace, (const char *)trace->data, trace->len, error);
 }
 
-static bool write_dot(const Evaluation *evaluation, const char *file, GError **error)
-{
-    g_autofree char *text = program_dot(evaluation->plan->program, evaluation->graph);
-    return output_write(file, text, -1, error);
-}
-
 /* Runs the samples, if any were requested. */
 static bool sample(const Evaluation *evaluation, const Own *own, const SimOptions *sim,
                    SimSamples **samples, GError **error)
@@ -224,7 +218,9 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     if (samples)
         json_object_set_new(object, "samples", samples_json(samples));
     if ((own->trace && !write_trace(evaluation, own, error)) ||
-        (own->dot && !write_dot(evaluation, own->dot, error)) ||
+        (own->dot &&
+         !output_take(own->dot, program_dot(evaluation->plan->program, evaluation->graph),
+                      error)) ||
         !command_execution_write(&own->execution, evaluation, &sim, error)) {
         json_decref(object);
         return false;
