@@ -180,33 +180,30 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
 {
     const PortfolioChoice *choice = row->choice;
     json_t *object =
-        json_pack("{s:s, s:s?, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "machines",
-                  choice->machines, "only", choice->only, "gpus", (int)choice->gpus,
-                  "iteration_time_s", number_or_null(row->iteration_s), "samples_per_s",
-                  number_or_null(row->samples_per_s), "tokens_per_s",
+        json_pack("{s:s, s:s?, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:n, "
+                  "s:o, s:o, s:o}",
+                  "machines", choice->machines, "only", choice->only, "gpus",
+                  (int)choice->gpus, "iteration_time_s", number_or_null(row->iteration_s),
+                  "samples_per_s", number_or_null(row->samples_per_s), "tokens_per_s",
                   number_or_null(row->tokens_per_s), "dollars_per_hour",
                   number_or_null(row->dollars_an_hour), "dollars_per_million",
                   number_or_null(row->dollars_per_million), "lower_bound_s",
                   number_or_null(choice->bound_s), "pareto", (int)row->front, "skipped",
-                  (int)choice->skipped);
-    json_object_set_new(object, "faster_than_first", advise_faster_json(row, first));
-    json_object_set_new(object, "interval_90_s", json_null());
-    json_object_set_new(object, "mfu", number_or_null(row->mfu));
-    json_object_set_new(object, "power_w", number_or_null(row->power_w));
-    json_object_set_new(object, "kwh_per_million", number_or_null(row->kwh_per_million));
+                  (int)choice->skipped, "faster_than_first",
+                  advise_faster_json(row, first), "interval_90_s", "mfu",
+                  number_or_null(row->mfu), "power_w", number_or_null(row->power_w),
+                  "kwh_per_million", number_or_null(row->kwh_per_million));
     const Evaluation of = choice_evaluation(choice);
     if (choice->best) {
         evaluation_add_range(&of, object);
         g_autofree char *binds = advise_binds(row);
-        json_object_set_new(object, "binds",
-                            json_pack("{s:s, s:s, s:f, s:f, s:f}", "what", binds,
-                                      "device", row->busiest, "computes", row->computes,
-                                      "communicates", row->communicates, "idles",
-                                      row->idles));
         g_autofree char *command = advise_command_of(portfolio, choice, asked);
-        json_object_set_new(object, "planner", json_string(choice->best->planner->name));
-        json_object_set_new(object, "granularity",
-                            json_string(granularity_name(choice->best->granularity)));
+        json_object_update_new(
+            object, json_pack("{s:{s:s, s:s, s:f, s:f, s:f}, s:s, s:s}", "binds", "what",
+                              binds, "device", row->busiest, "computes", row->computes,
+                              "communicates", row->communicates, "idles", row->idles,
+                              "planner", choice->best->planner->name, "granularity",
+                              granularity_name(choice->best->granularity)));
         advise_add_use(choice, object);
         json_object_set_new(object, "command", json_string(command));
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/base/units.h"
 #include "experiments/figures/figure.h"
@@ -181,18 +182,13 @@ json_t *days_training_json(const Evaluation *of, double tokens, double dollars_a
         return NULL;
     const double length_s = iterations * iteration_s / report->goodput,
                  hours = length_s / HOUR_S;
-    json_t *object = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tokens", tokens, "iterations", iterations,
-        "days", length_s / DAY_S, "goodput", report->goodput, "failures",
-        isfinite(report->system_mtbf_s) ? length_s / report->system_mtbf_s : 0,
-        "checkpoint_s", report->interval_s, "save_s", campaign.save_s);
     const double dollars = dollars_an_hour * hours + of->report->toll * iterations,
                  kwh = power_w / 1000 * hours;
-    json_object_set_new(object, "dollars",
-                        dollars > 0 && isfinite(dollars) && dollars_an_hour > 0
-                            ? json_real(dollars)
-                            : json_null());
-    json_object_set_new(object, "kwh",
-                        kwh > 0 && isfinite(kwh) ? json_real(kwh) : json_null());
-    return object;
+    const bool priced = dollars > 0 && dollars_an_hour > 0;
+    return json_pack(
+        "{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "tokens", tokens, "iterations",
+        iterations, "days", length_s / DAY_S, "goodput", report->goodput, "failures",
+        isfinite(report->system_mtbf_s) ? length_s / report->system_mtbf_s : 0,
+        "checkpoint_s", report->interval_s, "save_s", campaign.save_s, "dollars",
+        json_number(priced ? dollars : NAN), "kwh", json_number(kwh > 0 ? kwh : NAN));
 }

@@ -41,22 +41,19 @@ static char *bound_words(const Evaluation *evaluation)
                : g_strdup(over);
 }
 
-/* Adds the time before rounding, the change by rounding, and the space of the bound. */
-static void add_rounding(json_t *object, const Evaluation *evaluation)
+/* The time before rounding, the change by rounding, and the space of the bound. */
+static json_t *rounding_json(const Evaluation *evaluation)
 {
     const Plan *plan = evaluation->plan;
     const bool known = plan->fractional_time_s > 0;
-    json_object_set_new(object, "fractional_time_s",
-                        known ? json_number(plan->fractional_time_s) : json_null());
-    json_object_set_new(object, "rounding_loss",
-                        known ? json_number(plan_rounding_loss(plan)) : json_null());
-    json_object_set_new(object, "spmd", json_boolean(program_is_spmd(plan->program)));
     g_autofree char *over = bound_words(evaluation);
-    json_object_set_new(object, "bound_over", over ? json_string(over) : json_null());
-    json_object_set_new(object, "bounds", bounds_json(plan));
-    json_object_set_new(object, "certificate_time_s",
-                        json_number(plan->certificate_time_s));
-    json_object_set_new(object, "shards", explain_shards(plan, evaluation->graph));
+    return json_pack("{s:o, s:o, s:b, s:s?, s:o, s:o, s:o}", "fractional_time_s",
+                     json_number(known ? plan->fractional_time_s : NAN), "rounding_loss",
+                     json_number(known ? plan_rounding_loss(plan) : NAN), "spmd",
+                     (int)program_is_spmd(plan->program), "bound_over", over, "bounds",
+                     bounds_json(plan), "certificate_time_s",
+                     json_number(plan->certificate_time_s), "shards",
+                     explain_shards(plan, evaluation->graph));
 }
 
 static json_t *evaluation_report_devices_json(const Evaluation *evaluation)
@@ -147,47 +144,42 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
         json_number(plan->balance_time_s), "stages", (int)report->n_stages, "ratios",
         plan_ratios_json(plan), "memory_bytes", memory, "feasible", (int)report->feasible,
         "seed", (json_int_t)plan->seed, "version", plan->version);
-    if (plan->maker)
-        json_object_set_new(object, "made_by", json_string(plan->maker));
+    json_t *costs = NULL;
     if (plan->target)
-        json_object_set_new(
-            object, "for",
-            json_pack("{s:s, s:s*, s:o, s:o}", "target", plan->target, "why",
-                      plan->any_why, "any_time_s",
-                      plan->any_time_s > 0 ? json_number(plan->any_time_s) : json_null(),
-                      "costs",
-                      plan->any_time_s > 0
-                          ? json_number(plan->iteration_time_s / plan->any_time_s - 1)
-                          : json_null()));
-    if (report->runtime && *report->runtime)
-        json_object_set_new(object, "runtime", json_string(report->runtime));
-    if (plan->exports)
-        json_object_set_new(object, "exports", json_string(plan->exports));
-    add_rounding(object, evaluation);
+        costs = json_pack(
+            "{s:s, s:s*, s:o, s:o}", "target", plan->target, "why", plan->any_why,
+            "any_time_s",
+            plan->any_time_s > 0 ? json_number(plan->any_time_s) : json_null(), "costs",
+            plan->any_time_s > 0
+                ? json_number(plan->iteration_time_s / plan->any_time_s - 1)
+                : json_null());
+    const bool runs = report->runtime && *report->runtime;
+    json_object_update_new(object, json_pack("{s:s*, s:o*, s:s*, s:s*}", "made_by",
+                                             plan->maker, "for", costs, "runtime",
+                                             runs ? report->runtime : NULL, "exports",
+                                             plan->exports));
+    json_object_update_new(object, rounding_json(evaluation));
     evaluation_add_range(evaluation, object);
     plan_words_pace_json(evaluation, object);
-    json_object_set_new(object, "devices", evaluation_report_devices_json(evaluation));
-    json_object_set_new(object, "memory", plan_words_memory_json(evaluation));
-    json_object_set_new(object, "strategy", plan_words_strategy_json(plan));
-    json_object_set_new(object, "layout", plan_words_layout_json(evaluation));
-    json_object_set_new(object, "schedule", plan_words_schedule_json(plan));
     json_t *pipeline = plan_stages_json(evaluation);
     if (json_is_array(pipeline)) /* other groups are views of the same devices */
         json_object_set_new(object, "stages",
                             json_integer((json_int_t)json_array_size(pipeline)));
-    json_object_set_new(object, "pipeline", pipeline);
-    json_object_set_new(object, "experts", plan_words_experts_json(evaluation));
-    if (*certificate_text(plan->certificate))
-        json_object_set_new(object, "certified",
-                            json_string(certificate_text(plan->certificate)));
-    if (evaluation->stopped)
-        json_object_set_new(object, "stopped", json_true());
-    if (evaluation->notes)
-        json_object_set_new(object, "notes", json_texts(evaluation->notes));
-    if (verbose)
-        json_object_set_new(object, "stage_list",
-                            evaluation_report_stages_json(evaluation));
-    json_object_set_new(object, "warnings", warnings_json(evaluation->view->cluster));
+    const char *certified = certificate_text(plan->certificate);
+    json_object_update_new(
+        object,
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s*, s:o*, s:o*, s:o*, s:o}",
+                  "devices", evaluation_report_devices_json(evaluation), "memory",
+                  plan_words_memory_json(evaluation), "strategy",
+                  plan_words_strategy_json(plan), "layout",
+                  plan_words_layout_json(evaluation), "schedule",
+                  plan_words_schedule_json(plan), "pipeline", pipeline, "experts",
+                  plan_words_experts_json(evaluation), "certified",
+                  *certified ? certified : NULL, "stopped",
+                  evaluation->stopped ? json_true() : NULL, "notes",
+                  evaluation->notes ? json_texts(evaluation->notes) : NULL, "stage_list",
+                  verbose ? evaluation_report_stages_json(evaluation) : NULL, "warnings",
+                  warnings_json(evaluation->view->cluster)));
     return object;
 }
 

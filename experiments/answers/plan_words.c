@@ -42,31 +42,24 @@ static json_t *dollars_json(const Pace *pace, double an_hour, double seconds)
                        : json_null();
 }
 
-/* Adds the costs of a million tokens, or samples if the model has no tokens; null where no price,
- * or no power, is known. */
-static void add_costs(const Pace *pace, json_t *object)
+/* The costs of a million tokens, or samples if the model has no tokens; null where no price, or no
+ * power, is known. */
+static json_t *costs_json(const Pace *pace)
 {
     const SimWorkload *work = &pace->work;
     const double amount = work->tokens > 0 ? work->tokens : work->samples;
     const double seconds = amount > 0 ? pace->time_s / amount * MILLION : 0;
-    json_object_set_new(object, "million_of",
-                        json_string(work->tokens > 0 ? "tokens" : "samples"));
-    json_object_set_new(object, "dollars_per_hour",
-                        plan_words_positive_or_null(work->price));
-    json_object_set_new(object, "dollars_per_million",
-                        dollars_json(pace, work->price, seconds));
-    json_object_set_new(object, "preemptible_per_million",
-                        dollars_json(pace, work->preemptible, seconds));
-    json_object_set_new(object, "traffic_dollars",
-                        plan_words_positive_or_null(pace->toll));
-    json_object_set_new(object, "power_w", plan_words_positive_or_null(work->power_w));
-    json_object_set_new(object, "energy_j",
-                        plan_words_positive_or_null(work->power_w * pace->time_s));
-    json_object_set_new(
-        object, "kwh_per_million",
-        plan_words_positive_or_null(work->power_w * seconds / JOULES_A_KWH));
-    json_object_set_new(object, "mfu_of",
-                        json_string(work->of_peaks ? "peaks" : "rates"));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "million_of",
+                     work->tokens > 0 ? "tokens" : "samples", "dollars_per_hour",
+                     plan_words_positive_or_null(work->price), "dollars_per_million",
+                     dollars_json(pace, work->price, seconds), "preemptible_per_million",
+                     dollars_json(pace, work->preemptible, seconds), "traffic_dollars",
+                     plan_words_positive_or_null(pace->toll), "power_w",
+                     plan_words_positive_or_null(work->power_w), "energy_j",
+                     plan_words_positive_or_null(work->power_w * pace->time_s),
+                     "kwh_per_million",
+                     plan_words_positive_or_null(work->power_w * seconds / JOULES_A_KWH),
+                     "mfu_of", work->of_peaks ? "peaks" : "rates");
 }
 
 void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
@@ -74,25 +67,23 @@ void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
     const Pace pace = {
         sim_workload(evaluation->plan, evaluation->graph, evaluation->view),
         evaluation->report->iteration_time_s, evaluation->report->toll};
+    const SimWorkload *work = &pace.work;
     const bool timed =
         graph_is_timed(evaluation->graph) || graph_has_times(evaluation->graph);
-    json_object_set_new(object, "samples_per_s",
-                        plan_words_per_second(pace.work.samples, pace.time_s));
-    json_object_set_new(object, "tokens_per_s",
-                        plan_words_per_second(pace.work.tokens, pace.time_s));
-    json_object_set_new(object, "model_flops",
-                        timed ? json_null() : json_number(pace.work.model_flops));
-    add_costs(&pace, object);
-    json_object_set_new(object, "model_flops_per_s_per_gpu",
-                        timed ? json_null()
-                              : plan_words_per_second(
-                                    pace.work.model_flops / pace.work.gpus, pace.time_s));
-    json_object_set_new(object, "mfu",
-                        timed ? json_null()
-                              : json_number(part_of_peak(&pace, pace.work.model_flops)));
-    json_object_set_new(object, "hfu",
-                        timed ? json_null()
-                              : json_number(part_of_peak(&pace, pace.work.run_flops)));
+    json_object_update_new(
+        object,
+        json_pack("{s:o, s:o, s:o}", "samples_per_s",
+                  plan_words_per_second(work->samples, pace.time_s), "tokens_per_s",
+                  plan_words_per_second(work->tokens, pace.time_s), "model_flops",
+                  json_number(timed ? NAN : work->model_flops)));
+    json_object_update_new(object, costs_json(&pace));
+    const double flops = timed ? NAN : work->model_flops;
+    json_object_update_new(
+        object,
+        json_pack("{s:o, s:o, s:o}", "model_flops_per_s_per_gpu",
+                  plan_words_per_second(flops / work->gpus, pace.time_s), "mfu",
+                  json_number(timed ? NAN : part_of_peak(&pace, flops)), "hfu",
+                  json_number(timed ? NAN : part_of_peak(&pace, work->run_flops))));
 }
 
 /* --- strategy --- */
@@ -229,16 +220,15 @@ json_t *plan_words_memory_json(const Evaluation *evaluation)
         for (MemoryCategory c = 0; c < MEMORY_CATEGORIES; c++)
             json_object_set_new(object, memory_category(c),
                                 json_integer((json_int_t)row->bytes[c]));
-        json_object_set_new(object, "total", json_integer((json_int_t)row->total_bytes));
-        json_object_set_new(object, "capacity",
-                            json_integer((json_int_t)row->capacity_bytes));
-        json_object_set_new(
-            object, "left",
-            row->total_bytes > row->capacity_bytes
-                ? json_null()
-                : json_integer((json_int_t)(row->capacity_bytes - row->total_bytes)));
+        const json_int_t total = (json_int_t)row->total_bytes,
+                         capacity = (json_int_t)row->capacity_bytes;
         g_autofree char *at = peak_text(evaluation, row);
-        json_object_set_new(object, "peak_at", json_string(at));
+        json_object_update_new(
+            object,
+            json_pack("{s:I, s:I, s:o, s:s}", "total", total, "capacity", capacity,
+                      "left",
+                      total > capacity ? json_null() : json_integer(capacity - total),
+                      "peak_at", at));
         json_array_append_new(array, object);
     }
     return array;
@@ -298,8 +288,9 @@ void plan_words_room_json(const SimReport *report, const ClusterView *view,
         most = MAX(most, used);
         left = MIN(left, has - MIN(has, used));
     }
-    json_object_set_new(object, "memory_bytes", json_integer((json_int_t)most));
-    json_object_set_new(object, "memory_left", json_integer((json_int_t)left));
+    json_object_update_new(object,
+                           json_pack("{s:I, s:I}", "memory_bytes", (json_int_t)most,
+                                     "memory_left", (json_int_t)left));
 }
 
 json_t *plan_words_host_json(const Evaluation *evaluation)

@@ -120,12 +120,12 @@ void prediction_add(json_t *object, const Plan *plan, const Graph *graph,
         prediction_point(plan, plan->planner ? plan->planner : "", report->fidelity,
                          report->runtime, graph, view);
     g_autoptr(GPtrArray) outside = fitted_outside(fitted, &point);
-    json_object_set_new(object, "interval_50_s",
-                        prediction_interval_json(view, 0.5, report->iteration_time_s));
-    json_object_set_new(object, "interval_90_s",
-                        prediction_interval_json(view, 0.9, report->iteration_time_s));
-    json_object_set_new(object, "out_of_domain", json_boolean(outside->len > 0));
-    json_object_set_new(object, "outside", json_texts(outside));
+    const double time_s = report->iteration_time_s;
+    json_object_update_new(
+        object, json_pack("{s:o, s:o, s:b, s:o}", "interval_50_s",
+                          prediction_interval_json(view, 0.5, time_s), "interval_90_s",
+                          prediction_interval_json(view, 0.9, time_s), "out_of_domain",
+                          outside->len > 0, "outside", json_texts(outside)));
 }
 
 /* --- which one is faster --- */

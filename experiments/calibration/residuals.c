@@ -183,15 +183,12 @@ void residuals_add(json_t *object, const ResidualKind *kind, double time_s)
     Range range = {.kind = kind};
     Nearest nearest = {.kind = kind, .distance = FAR};
     residuals_read("residuals.csv", RANGE, residuals_take_range, &range);
-    if (range.says > 0) {
-        json_object_set_new(
-            object, "interval_50_s",
-            json_pack("[f, f]", time_s * range.at[1], time_s * range.at[2]));
-        json_object_set_new(
-            object, "interval_90_s",
-            json_pack("[f, f]", time_s * range.at[0], time_s * range.at[3]));
-        json_object_set_new(object, "interval_of", json_string(range.words));
-    }
+    if (range.says > 0)
+        json_object_update_new(
+            object,
+            json_pack("{s:[f, f], s:[f, f], s:s}", "interval_50_s", time_s * range.at[1],
+                      time_s * range.at[2], "interval_90_s", time_s * range.at[0],
+                      time_s * range.at[3], "interval_of", range.words));
     if (kind->flops > 0)
         residuals_read("published.csv", RUN, residuals_take_run, &nearest);
     if (nearest.words)

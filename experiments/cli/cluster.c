@@ -1,4 +1,5 @@
 /* kilter cluster. */
+#include <math.h>
 #include <string.h>
 
 #include "data/base/free.h"
@@ -151,11 +152,6 @@ static json_t *cluster_links_json(const MachineFile *machine)
     return links;
 }
 
-static json_t *cluster_positive_or_null(double value)
-{
-    return value > 0 ? json_number(value) : json_null();
-}
-
 static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
                             const MachineImport *import)
 {
@@ -163,28 +159,22 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
                                          [MACHINE_FILE_NVIDIA_SMI] = "nvidia_smi_topo",
                                          [MACHINE_FILE_ROCM_SMI] = "rocm_smi_topo"};
     g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
-    json_t *json = json_object();
     const double net = import->nic ? (import->nics ? import->nics : machine->nics) *
                                          import->nic->bandwidth
                                    : machine->net_bandwidth;
-    json_object_set_new(json, "file", json_string(machine->file));
-    json_object_set_new(json, "source_format", json_string(FORMAT[machine->format]));
-    json_object_set_new(json, "gpus", json_integer(machine->n_gpus));
-    json_object_set_new(json, "nics", json_integer(machine->nics));
-    json_object_set_new(json, "device", devices ? json_string(devices) : json_null());
-    json_object_set_new(json, "links", cluster_links_json(machine));
-    json_object_set_new(json, "link_count",
-                        json_integer(machine->nvlink_sum + machine->xgmi_sum));
-    json_object_set_new(json, "link_name",
-                        machine->nvlink_sum ? json_string("NVLink")
-                        : machine->xgmi_sum ? json_string("xGMI")
-                                            : json_null());
-    if (import->nic)
-        json_object_set_new(json, "nic", json_string(import->nic->name));
-    json_object_set_new(
-        json, "inner_bandwidth",
-        cluster_positive_or_null(machine_file_inner(machine, sheets, import->sheet)));
-    json_object_set_new(json, "net_bandwidth", cluster_positive_or_null(net));
+    const double inner = machine_file_inner(machine, sheets, import->sheet);
+    json_t *json =
+        json_pack("{s:o, s:s, s:i, s:i, s:s?, s:o, s:i, s:s?, s:s*, s:o, s:o}", "file",
+                  json_text(machine->file), "source_format", FORMAT[machine->format],
+                  "gpus", (int)machine->n_gpus, "nics", (int)machine->nics, "device",
+                  devices, "links", cluster_links_json(machine), "link_count",
+                  (int)(machine->nvlink_sum + machine->xgmi_sum), "link_name",
+                  machine->nvlink_sum ? "NVLink"
+                  : machine->xgmi_sum ? "xGMI"
+                                      : NULL,
+                  "nic", import->nic ? import->nic->name : NULL, "inner_bandwidth",
+                  json_number(inner > 0 ? inner : NAN), "net_bandwidth",
+                  json_number(net > 0 ? net : NAN));
     if (machine->format == MACHINE_FILE_NCCL) {
         set_nccl(json, machine);
     } else {
@@ -197,8 +187,8 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
 
 static bool cluster_write_cluster(const Cluster *cluster, const How *how, GError **error)
 {
-    g_autofree char *text = cluster_write(cluster);
-    return output_check(how->output, error) && output_write(how->output, text, -1, error);
+    return output_check(how->output, error) &&
+           output_take(how->output, cluster_write(cluster), error);
 }
 
 /* The cluster's name: by default that of the output file. */

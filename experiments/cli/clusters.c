@@ -126,13 +126,12 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
                                       "bandwidth",
                                       json_number(cluster->collective[kind].bandwidth)));
     g_autofree char *text = cluster_json_text(cluster);
-    json_object_set_new(json, "devices", devices);
-    json_object_set_new(json, "between", between_json(cluster));
-    json_object_set_new(json, "collective_source",
-                        json_string(cluster->collective_source));
-    json_object_set_new(json, "collectives", collectives);
-    json_object_set_new(json, "warnings", json_texts(warnings));
-    json_object_set_new(json, "cluster", json_loads(text, 0, NULL));
+    json_object_update_new(json, json_pack("{s:o, s:o*, s:s*, s:o, s:o, s:o*}", "devices",
+                                           devices, "between", between_json(cluster),
+                                           "collective_source",
+                                           cluster->collective_source, "collectives",
+                                           collectives, "warnings", json_texts(warnings),
+                                           "cluster", json_loads(text, 0, NULL)));
     return json;
 }
 

@@ -144,24 +144,22 @@ static json_t *exec_report_json(const ExecReport *report)
         append_kind(kinds, op_kind_name((OpKind)k), &m->op[k]);
     for (uint32_t k = 0; k < COLLECTIVES; k++)
         append_kind(kinds, collective_name((Collective)k), &m->collective[k]);
-    json_t *root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:o, s:f, s:o, s:i, "
-        "s:f, s:f, s:o, "
-        "s:o, s:o, s:I, s:I, s:s}",
-        "model", plan->model, "cluster", plan->cluster, "planner", plan->planner,
-        "fidelity", "exec", "backend", report->backend, "dtype", report->dtype, "ranks",
-        (int)plan->n_devices, "repeats", (int)m->repeats, "iteration_time_s",
-        m->iteration.median_s, "iteration", spread_json(&m->iteration), "planned_time_s",
-        plan->iteration_time_s, "predicted_time_s",
-        p ? json_number(p->iteration_time_s) : json_null(), "unmeasured",
-        (int)report->unmeasured, "communication_s", comm_s, "computation_s", comp_s,
-        "stages", exec_report_stages_json(report), "kinds", kinds, "slowdown",
-        slowdown_json(report), "bytes", (json_int_t)m->bytes, "seed",
-        (json_int_t)report->seed, "version", KILTER_VERSION);
-    json_object_set_new(root, "predicted_bytes", bytes_json(predicted_bytes(p)));
-    json_object_set_new(root, "allocated_bytes", bytes_json(m->memory.peak_bytes));
-    json_object_set_new(root, "device_bytes", bytes_json(m->memory.device_bytes));
-    return root;
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:f, s:o, s:f, s:o, s:i, "
+                     "s:f, s:f, s:o, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:o}",
+                     "model", plan->model, "cluster", plan->cluster, "planner",
+                     plan->planner, "fidelity", "exec", "backend", report->backend,
+                     "dtype", report->dtype, "ranks", (int)plan->n_devices, "repeats",
+                     (int)m->repeats, "iteration_time_s", m->iteration.median_s,
+                     "iteration", spread_json(&m->iteration), "planned_time_s",
+                     plan->iteration_time_s, "predicted_time_s",
+                     p ? json_number(p->iteration_time_s) : json_null(), "unmeasured",
+                     (int)report->unmeasured, "communication_s", comm_s, "computation_s",
+                     comp_s, "stages", exec_report_stages_json(report), "kinds", kinds,
+                     "slowdown", slowdown_json(report), "bytes", (json_int_t)m->bytes,
+                     "seed", (json_int_t)report->seed, "version", KILTER_VERSION,
+                     "predicted_bytes", bytes_json(predicted_bytes(p)), "allocated_bytes",
+                     bytes_json(m->memory.peak_bytes), "device_bytes",
+                     bytes_json(m->memory.device_bytes));
 }
 
 /* --- the store --- */

@@ -17,29 +17,25 @@ static bool write_rows(const char *file, const GArray *list, const char *names,
     g_autofree char *comment =
         g_strdup_printf("kilter " KILTER_VERSION " import of %.1000s", names);
     g_strdelimit(comment, "\r\n", ' ');
-    g_autofree char *text = measurements_write(list, comment);
-    return output_write(file, text, -1, error);
+    return output_take(file, measurements_write(list, comment), error);
 }
 
 /* The facts of a PyTorch trace, beside the members of all files. */
 static json_t *facts_json(const char *file, const KinetoFacts *facts)
 {
-    json_t *json = json_pack(
-        "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i}", "file", file,
-        "events", (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels,
+    json_t *notes = json_array();
+    for (guint i = 0; i < facts->note->len; i++)
+        json_array_append_new(notes, json_text(facts->note->pdata[i]));
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i, s:o, s:o}", "file",
+        file, "events", (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels,
         "used_kernels", (json_int_t)facts->used_kernels, "kernel_us_sum",
         facts->kernel_us, "nccl_kernels", (json_int_t)facts->nccl_kernels,
         "collective_metadata_kernels", (json_int_t)facts->collective_kernels,
         "matmul_ops_with_dims", (json_int_t)facts->matmul_ops, "device", facts->device,
         "devices_listed", (int)facts->devices_listed, "streams", (int)facts->streams,
-        "world_size", (int)facts->world_size);
-    json_object_set_new(json, "rank",
-                        facts->rank >= 0 ? json_integer(facts->rank) : json_null());
-    json_t *notes = json_array();
-    for (guint i = 0; i < facts->note->len; i++)
-        json_array_append_new(notes, json_text(facts->note->pdata[i]));
-    json_object_set_new(json, "notes", notes);
-    return json;
+        "world_size", (int)facts->world_size, "rank",
+        facts->rank >= 0 ? json_integer(facts->rank) : json_null(), "notes", notes);
 }
 
 static void import_count(json_t *object, const char *name)

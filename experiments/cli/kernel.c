@@ -371,14 +371,12 @@ static bool kernel_say(const KernelDevice *device, const KernelQuestion *q,
         return false;
     }
     json_t *object = kernel_report_json(&report);
-    json_object_set_new(object, "kernel", json_string(q->word));
-    json_object_set_new(object, "device", json_string(device->name));
-    json_object_set_new(object, "number_format",
-                        json_string(kernel_format_name(q->kernel.format)));
-    json_object_set_new(object, "missing", json_string(device->missing));
-    json_object_set_new(object, "version", json_string(KILTER_VERSION));
-    if (own->plot)
-        json_object_set(object, "points", points);
+    json_object_update_new(object,
+                           json_pack("{s:s, s:s, s:s, s:s*, s:s, s:O*}", "kernel",
+                                     q->word, "device", device->name, "number_format",
+                                     kernel_format_name(q->kernel.format), "missing",
+                                     device->missing, "version", KILTER_VERSION, "points",
+                                     own->plot ? points : NULL));
     json_decref(points);
     command_report(options, object, ANSWER_KERNEL, NULL);
     return true;

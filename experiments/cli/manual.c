@@ -80,10 +80,8 @@ static json_t *completion_of(const Command *command)
     size_t i;
     json_array_foreach (json_object_get(about, "options"), i, option)
         add_completion(option);
-    json_object_set_new(about, "command", json_string(command->name));
-    json_object_set_new(about, "quoted", json_string(help));
-    if (lists)
-        json_object_set_new(about, "lists", json_string(lists));
+    json_object_update_new(about, json_pack("{s:s, s:s, s:s*}", "command", command->name,
+                                            "quoted", help, "lists", lists));
     return about;
 }
 

@@ -362,18 +362,13 @@ COMMAND(memory, MemoryOwn, MEMORY_OPTIONS, 0)
                                        &evaluation, error)))
         return false;
     json_t *answer = evaluation_json(&evaluation, options->verbose);
-    if (most)
-        json_object_set_new(answer, "most", most);
     json_t *peaks = plan_words_peaks_json(&evaluation),
            *measured = own->measured
                            ? memory_measured_json(&evaluation, own->measured, error)
                            : NULL;
-    json_t *host = plan_words_host_json(&evaluation);
-    json_object_set_new(answer, "peaks", peaks);
-    if (host)
-        json_object_set_new(answer, "host", host);
-    if (measured)
-        json_object_set_new(answer, "measured", measured);
+    json_object_update_new(
+        answer, json_pack("{s:o*, s:o, s:o*, s:o*}", "most", most, "peaks", peaks, "host",
+                          plan_words_host_json(&evaluation), "measured", measured));
     if ((own->measured && !measured) ||
         (own->snapshot &&
          !memory_write_snapshot(&evaluation, peaks, own->snapshot, error)))

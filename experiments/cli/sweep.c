@@ -122,8 +122,8 @@ typedef struct {
 
 static bool page_write(const LivePage *page, const char *running, GError **error)
 {
-    g_autofree char *text = report_store(page->database, page->names, running, error);
-    return text && output_write(page->file, text, -1, error);
+    return output_take(page->file,
+                       report_store(page->database, page->names, running, error), error);
 }
 
 static bool page_watch(const SweepProgress *progress, void *data)
@@ -311,13 +311,11 @@ static bool status(const Experiment *experiment, const char *database, const Own
         json_array_append_new(list, one);
     }
     json_t *answer = status_json(&all);
-    json_object_set_new(answer, "experiment", json_string(experiment_name(experiment)));
-    json_object_set_new(answer, "database", json_string(database));
-    if (shards > 0)
-        json_object_set(answer, "shards", list);
-    json_object_set(answer, "tried", tried);
-    json_object_set(answer, "untried", untried);
-    json_object_set_new(answer, "parts", json_boolean(copied));
+    json_object_update_new(
+        answer, json_pack("{s:s, s:o, s:O*, s:O, s:O, s:b}", "experiment",
+                          experiment_name(experiment), "database", json_text(database),
+                          "shards", shards > 0 ? list : NULL, "tried", tried, "untried",
+                          untried, "parts", copied != NULL));
     command_report(options, answer, ANSWER_SWEEP_STATUS, NULL);
     return all.missing == 0 ||
            kilter_fail(error, KILTER_ERROR_FAILED,

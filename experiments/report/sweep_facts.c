@@ -450,14 +450,11 @@ static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
         if (*(char *)names->pdata[i])
             json_array_append_new(series, json_pack("{s:s, s:i}", "name", names->pdata[i],
                                                     "series", (int)i + 1));
-    json_object_set_new(facts, "facets", facets);
-    json_object_set_new(
-        facts, "facets_left",
-        json_integer(n_facets > MOST_FACETS ? n_facets - MOST_FACETS : 0));
-    json_object_set_new(facts, "series", series);
-    json_object_set_new(
-        facts, "series_left",
-        json_integer(names->len > MOST_SERIES ? names->len - MOST_SERIES : 0));
+    json_object_update_new(
+        facts,
+        json_pack("{s:o, s:i, s:o, s:i}", "facets", facets, "facets_left",
+                  (int)(n_facets - MIN(n_facets, MOST_FACETS)), "series", series,
+                  "series_left", (int)(names->len - MIN(names->len, MOST_SERIES))));
 }
 
 /* --- pivot table --- */
@@ -574,10 +571,9 @@ static void sweep_rows(const Sweep *s, json_t *facts)
     json_t *rows = json_array();
     for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
         json_array_append_new(rows, sweep_row(s, i));
-    json_object_set_new(facts, "rows", rows);
-    json_object_set_new(facts, "rows_left",
-                        json_integer(s->n > MOST_ROWS ? s->n - MOST_ROWS : 0));
-    json_object_set_new(facts, "picks", json_texts(s->by.label));
+    json_object_update_new(facts, json_pack("{s:o, s:i, s:o}", "rows", rows, "rows_left",
+                                            (int)(s->n - MIN(s->n, MOST_ROWS)), "picks",
+                                            json_texts(s->by.label)));
 }
 
 /* --- the whole --- */
