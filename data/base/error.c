@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/base/text.h"
+
 G_DEFINE_QUARK(kilter - error - quark, kilter_error)
 
 /* Cuts what is quoted, and the text as a whole, to lengths that a person reads: what was refused
@@ -37,40 +39,31 @@ static char *one_line(const char *text)
     return line;
 }
 
-static void error_set(GError **error, KilterError code, const char *format, va_list args)
+static bool error_set(GError **error, KilterError code, const char *text)
 {
-    g_autofree char *text = g_strdup_vprintf(format, args);
     g_autofree char *line = one_line(text);
     error_shorten(line);
     g_set_error_literal(error, KILTER_ERROR, code, line);
+    return false;
 }
 
 bool kilter_fail(GError **error, KilterError code, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    error_set(error, code, format, args);
-    va_end(args);
-    return false;
+    TEXT_OF_ARGUMENTS(text, format);
+    return error_set(error, code, text);
 }
 
 bool refuse(GError **error, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    error_set(error, KILTER_ERROR_INPUT, format, args);
-    va_end(args);
-    return false;
+    TEXT_OF_ARGUMENTS(text, format);
+    return error_set(error, KILTER_ERROR_INPUT, text);
 }
 
 bool kilter_prefix(GError **error, const char *format, ...)
 {
     if (!error || !*error)
         return false;
-    va_list args;
-    va_start(args, format);
-    g_autofree char *text = g_strdup_vprintf(format, args);
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
     g_autofree char *line = one_line(text);
     g_prefix_error_literal(error, line);
     return false;
