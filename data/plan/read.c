@@ -36,15 +36,14 @@ static bool read_format(const Reader *r)
 
 static bool read_keys(const Reader *r)
 {
-    g_autoptr(GPtrArray) known = g_ptr_array_new();
     const PlanMember *member;
     const char *key;
     json_t *value;
-    for (uint32_t i = 0; (member = plan_member(i)); i++)
-        g_ptr_array_add(known, (char *)member->key);
-    g_ptr_array_add(known, NULL);
     json_object_foreach (r->root, key, value) {
-        if (!g_strv_contains((const char *const *)known->pdata, key))
+        uint32_t i = 0;
+        while ((member = plan_member(i)) && strcmp(member->key, key) != 0)
+            i++;
+        if (!member)
             return reader_fail(r, key, READER_WHOLE, "unknown key");
     }
     return true;

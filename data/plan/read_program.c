@@ -344,10 +344,7 @@ bool reader_program(const Reader *r)
         else
             return false;
     }
-    GError *wrong = NULL;
-    if (program_check(program, r->graph, &wrong))
-        return true;
-    reader_fail(r, "program", READER_WHOLE, "%s", wrong->message);
-    g_error_free(wrong);
-    return false;
+    g_autoptr(GError) wrong = NULL;
+    return program_check(program, r->graph, &wrong) ||
+           reader_fail(r, "program", READER_WHOLE, "%s", wrong->message);
 }

@@ -83,28 +83,22 @@ bool reader_segments(const Reader *r)
     return next > 0 || reader_expected(r, "segments", READER_WHOLE, "a run of ops", runs);
 }
 
-/* The number of devices over which the counts must add up to the units. */
+/* The number of devices over which the counts must add up to the units; for a split over replicas,
+ * that of a set of shards. */
 static uint32_t summed_devices(const Reader *r, const Split *split)
 {
     const Program *program = r->plan->program;
     if (split->kind == SPLIT_BATCH || program->n_groups == 0)
         return plan_split_devices(r->plan, split);
     const DeviceGroup *group = &program->group[split->group];
-    return group->n_devices * (split->kind == SPLIT_SHARDS || split->kind == SPLIT_NESTED
-                                   ? group_shards(group)
-                                   : 1);
+    return group->n_devices * (split->kind == SPLIT_POSITIONS ? 1 : group_shards(group));
 }
 
 /* Checks that the counts of the sets' first devices add up to the units, and that the devices of a
  * set have equal counts. */
-static bool check_sets(const Reader *r, size_t i, const Split *split)
+static bool check_sets(const Reader *r, size_t i, const Split *split, uint32_t set)
 {
     const uint32_t n = plan_split_devices(r->plan, split);
-    const Program *program = r->plan->program;
-    const uint32_t set = program->n_groups == 0
-                             ? n
-                             : program->group[split->group].n_devices *
-                                   group_shards(&program->group[split->group]);
     uint64_t sum = 0;
     bool alike = true;
     for (uint32_t j = 0; j < n; j++) {
@@ -124,7 +118,7 @@ static bool check_sums(const Reader *r, size_t i, const Split *split)
     const uint32_t n = plan_split_devices(r->plan, split);
     const uint32_t each = summed_devices(r, split);
     if (split->kind == SPLIT_REPLICAS)
-        return check_sets(r, i, split);
+        return check_sets(r, i, split, each);
     for (uint32_t first = 0; first < n; first += each) {
         uint64_t sum = 0;
         for (uint32_t j = first; j < first + each; j++)
