@@ -158,6 +158,12 @@ typedef struct {
     bool whole_heads; /* heads are never sharded */
 } TransformerLayer;
 
+/* graph_op and model_linear, named LAYER.PART. */
+TensorId transformer_op(const TransformerLayer *layer, OpKind kind, const char *part,
+                        OpAttr attr, uint32_t n_in, const TensorId *in,
+                        const char *extents);
+TensorId transformer_linear(const TransformerLayer *layer, const char *part, TensorId x,
+                            uint32_t n, bool bias);
 /* x [batch, seq, hidden] in and out. */
 TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
 /* x + dropout(y) */

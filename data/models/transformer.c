@@ -10,6 +10,28 @@ static char *named(const TransformerLayer *layer, const char *part)
     return g_strdup_printf("%s.%s", layer->name, part);
 }
 
+TensorId transformer_op(const TransformerLayer *layer, OpKind kind, const char *part,
+                        OpAttr attr, uint32_t n_in, const TensorId *in,
+                        const char *extents)
+{
+    g_autofree char *name = named(layer, part);
+    return graph_op(layer->graph, kind, name, attr, n_in, in, extents);
+}
+
+TensorId transformer_linear(const TransformerLayer *layer, const char *part, TensorId x,
+                            uint32_t n, bool bias)
+{
+    g_autofree char *name = named(layer, part);
+    return model_linear(layer->graph, name, x, n, bias);
+}
+
+static TensorId parameter(const TransformerLayer *layer, const char *part, uint32_t rank,
+                          const uint32_t *dim)
+{
+    g_autofree char *name = named(layer, part);
+    return graph_parameter(layer->graph, name, rank, dim);
+}
+
 TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x)
 {
     const Tensor in = *graph_tensor(layer->graph, x);
@@ -45,41 +67,32 @@ static TensorId transformer_attention(const TransformerLayer *layer, TensorId x,
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
     uint32_t size = hidden / heads, seq = graph_tensor(graph, x)->dim[1];
-    g_autofree char *qkv = named(layer, "attention.qkv");
-    g_autofree char *qkv_weight = named(layer, "attention.qkv.weight");
-    g_autofree char *qkv_bias = named(layer, "attention.qkv.bias");
-    g_autofree char *attention = named(layer, "attention");
-    g_autofree char *out = named(layer, "attention.out");
-    g_autofree char *out_weight = named(layer, "attention.out.weight");
-    g_autofree char *out_bias = named(layer, "attention.out.bias");
     TensorId w =
-        graph_parameter(graph, qkv_weight, 4, (uint32_t[]){3, heads, size, hidden});
+        parameter(layer, "attention.qkv.weight", 4, (uint32_t[]){3, heads, size, hidden});
     if (layer->whole_heads)
         graph_keep_whole(graph, w, 1);
-    TensorId b = graph_parameter(graph, qkv_bias, 3, (uint32_t[]){3, heads, size});
-    TensorId y =
-        graph_op(graph, OP_QKV, qkv, (OpAttr){0}, 3, (TensorId[]){x, w, b}, NULL);
+    TensorId b = parameter(layer, "attention.qkv.bias", 3, (uint32_t[]){3, heads, size});
+    TensorId y = transformer_op(layer, OP_QKV, "attention.qkv", (OpAttr){0}, 3,
+                                (TensorId[]){x, w, b}, NULL);
     g_autofree char *extents = g_strdup_printf("K=%u", seq);
     const OpAttr attr = {
         .causal = layer->causal, .rate = dropout, .seed = graph_n_ops(graph)};
-    y = graph_op(graph, OP_ATTENTION, attention, attr, 1, &y, extents);
-    w = graph_parameter(graph, out_weight, 3, (uint32_t[]){hidden, heads, size});
-    b = graph_parameter(graph, out_bias, 1, &hidden);
-    return graph_op(graph, OP_OUT_PROJ, out, (OpAttr){0}, 3, (TensorId[]){y, w, b}, NULL);
+    y = transformer_op(layer, OP_ATTENTION, "attention", attr, 1, &y, extents);
+    w = parameter(layer, "attention.out.weight", 3, (uint32_t[]){hidden, heads, size});
+    b = parameter(layer, "attention.out.bias", 1, &hidden);
+    return transformer_op(layer, OP_OUT_PROJ, "attention.out", (OpAttr){0}, 3,
+                          (TensorId[]){y, w, b}, NULL);
 }
 
 /* `dropout` applies after the activation. */
 static TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
                                          double dropout)
 {
-    g_autofree char *up = named(layer, "ffn.up");
-    g_autofree char *gelu = named(layer, "ffn.gelu");
     g_autofree char *dropped = named(layer, "ffn.gelu.dropout");
-    g_autofree char *down = named(layer, "ffn.down");
-    x = model_linear(layer->graph, up, x, layer->ffn, true);
-    x = model_unary(layer->graph, OP_GELU, gelu, x);
+    x = transformer_linear(layer, "ffn.up", x, layer->ffn, true);
+    x = transformer_op(layer, OP_GELU, "ffn.gelu", (OpAttr){0}, 1, &x, NULL);
     x = model_dropout(layer->graph, dropped, x, dropout);
-    return model_linear(layer->graph, down, x, layer->hidden, true);
+    return transformer_linear(layer, "ffn.down", x, layer->hidden, true);
 }
 
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
@@ -106,13 +119,12 @@ static TensorId regroup(const TransformerLayer *layer, const char *part, TensorI
                         uint32_t groups)
 {
     const Tensor in = *graph_tensor(layer->graph, x);
-    g_autofree char *name = named(layer, part);
     g_autofree char *extents =
         g_strdup_printf("b=%u,T=%u,D=%u", groups,
                         (uint32_t)((uint64_t)in.dim[0] * in.dim[1] / groups), in.dim[2]);
     return in.dim[0] == groups
                ? x
-               : graph_op(layer->graph, OP_RESHAPE, name, (OpAttr){0}, 1, &x, extents);
+               : transformer_op(layer, OP_RESHAPE, part, (OpAttr){0}, 1, &x, extents);
 }
 
 /* Tokens are routed in groups of `moe_group` sequences, which share the experts' slots: GShard's
@@ -126,30 +138,23 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
     uint32_t experts = model_size(params, "experts");
     const uint32_t batch = graph_tensor(graph, x)->dim[0];
     x = regroup(layer, "moe.group", x, batch / model_size(params, "moe_group"));
-    g_autofree char *gate = named(layer, "moe.gate");
-    g_autofree char *routing = named(layer, "moe.routing");
-    g_autofree char *dispatch = named(layer, "moe.dispatch");
-    g_autofree char *up = named(layer, "moe.up");
-    g_autofree char *up_weight = named(layer, "moe.up.weight");
-    g_autofree char *relu = named(layer, "moe.relu");
-    g_autofree char *down = named(layer, "moe.down");
-    g_autofree char *down_weight = named(layer, "moe.down.weight");
-    g_autofree char *combine = named(layer, "moe.combine");
-    TensorId logits = model_linear(graph, gate, x, experts, false);
+    TensorId logits = transformer_linear(layer, "moe.gate", x, experts, false);
     g_autofree char *extents = g_strdup_printf(
         "C=%u", expert_capacity(params, gate_kind, graph_tensor(graph, x)->dim[1]));
     TensorId weights =
-        graph_op(graph, gate_kind, routing, (OpAttr){0}, 1, &logits, extents);
+        transformer_op(layer, gate_kind, "moe.routing", (OpAttr){0}, 1, &logits, extents);
     TensorId mask = weights + 1;
-    TensorId y = graph_op(graph, OP_MOE_DISPATCH, dispatch, (OpAttr){0}, 2,
-                          (TensorId[]){mask, x}, NULL);
-    TensorId w = graph_parameter(graph, up_weight, 3, (uint32_t[]){experts, hidden, ffn});
-    y = graph_op(graph, OP_EXPERT, up, (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
-    y = model_unary(graph, OP_RELU, relu, y);
-    w = graph_parameter(graph, down_weight, 3, (uint32_t[]){experts, ffn, hidden});
-    y = graph_op(graph, OP_EXPERT, down, (OpAttr){0}, 2, (TensorId[]){y, w}, NULL);
-    y = graph_op(graph, OP_MOE_COMBINE, combine, (OpAttr){0}, 2, (TensorId[]){y, weights},
-                 NULL);
+    TensorId y = transformer_op(layer, OP_MOE_DISPATCH, "moe.dispatch", (OpAttr){0}, 2,
+                                (TensorId[]){mask, x}, NULL);
+    TensorId w = parameter(layer, "moe.up.weight", 3, (uint32_t[]){experts, hidden, ffn});
+    y = transformer_op(layer, OP_EXPERT, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w},
+                       NULL);
+    y = transformer_op(layer, OP_RELU, "moe.relu", (OpAttr){0}, 1, &y, NULL);
+    w = parameter(layer, "moe.down.weight", 3, (uint32_t[]){experts, ffn, hidden});
+    y = transformer_op(layer, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w},
+                       NULL);
+    y = transformer_op(layer, OP_MOE_COMBINE, "moe.combine", (OpAttr){0}, 2,
+                       (TensorId[]){y, weights}, NULL);
     return regroup(layer, "moe.ungroup", y, batch);
 }
 

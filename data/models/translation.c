@@ -5,22 +5,9 @@
 
 static const double SMOOTHING = 0.1;
 
-typedef struct {
-    Graph *graph;
-    const char *name;
-    uint32_t hidden, heads, ffn;
-} Layer;
-
-static TensorId op(const Layer *l, OpKind kind, const char *part, OpAttr attr,
-                   uint32_t n_in, const TensorId *in, const char *extents)
-{
-    g_autofree char *name = g_strdup_printf("%s.%s", l->name, part);
-    return graph_op(l->graph, kind, name, attr, n_in, in, extents);
-}
-
 /* relu(x w + b) by head. `out`: the dims of the weight before the features. */
-static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
-                        uint32_t rank, const uint32_t *out)
+static TensorId project(const TransformerLayer *l, OpKind kind, const char *part,
+                        TensorId x, uint32_t rank, const uint32_t *out)
 {
     g_autofree char *weight = g_strdup_printf("%s.%s.weight", l->name, part);
     g_autofree char *bias = g_strdup_printf("%s.%s.bias", l->name, part);
@@ -31,20 +18,20 @@ static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId 
     dim[rank] = l->hidden;
     const TensorId in[] = {x, graph_parameter(l->graph, weight, rank + 1, dim),
                            graph_parameter(l->graph, bias, rank, out)};
-    x = op(l, kind, part, (OpAttr){0}, 3, in, NULL);
-    return op(l, OP_RELU, relu, (OpAttr){0}, 1, &x, NULL);
+    x = transformer_op(l, kind, part, (OpAttr){0}, 3, in, NULL);
+    return transformer_op(l, OP_RELU, relu, (OpAttr){0}, 1, &x, NULL);
 }
 
-static TensorId add_norm(const Layer *l, const char *part, TensorId x, TensorId y)
+static TensorId add_norm(const TransformerLayer *l, const char *part, TensorId x,
+                         TensorId y)
 {
-    const TransformerLayer layer = {.graph = l->graph, .name = l->name};
     g_autofree char *norm = g_strdup_printf("%s.norm", part);
-    return transformer_norm(&layer, norm, transformer_residual(&layer, part, x, y));
+    return transformer_norm(l, norm, transformer_residual(l, part, x, y));
 }
 
 /* x attends to `memory`, which is x itself or the encoder's output. */
-static TensorId attend(const Layer *l, const char *part, TensorId x, TensorId memory,
-                       bool causal)
+static TensorId attend(const TransformerLayer *l, const char *part, TensorId x,
+                       TensorId memory, bool causal)
 {
     g_autofree char *q = g_strdup_printf("%s.q", part);
     g_autofree char *kv = g_strdup_printf("%s.kv", part);
@@ -57,23 +44,20 @@ static TensorId attend(const Layer *l, const char *part, TensorId x, TensorId me
     g_autofree char *values =
         g_strdup_printf("V=%u,Q=%u,K=%u", size, graph_tensor(l->graph, x)->dim[1],
                         graph_tensor(l->graph, memory)->dim[1]);
-    TensorId y =
-        op(l, OP_GROUPED_ATTENTION, part, (OpAttr){.causal = causal}, 2, in, values);
+    TensorId y = transformer_op(l, OP_GROUPED_ATTENTION, part, (OpAttr){.causal = causal},
+                                2, in, values);
     g_autofree char *head = g_strdup_printf("n=%u", size);
     g_autofree char *all = g_strdup_printf("n=%u", l->hidden);
-    y = op(l, OP_MERGE, group, (OpAttr){0}, 1, &y, head);
-    y = op(l, OP_MERGE, merged, (OpAttr){0}, 1, &y, all);
+    y = transformer_op(l, OP_MERGE, group, (OpAttr){0}, 1, &y, head);
+    y = transformer_op(l, OP_MERGE, merged, (OpAttr){0}, 1, &y, all);
     return add_norm(l, part, x, y);
 }
 
-static TensorId feed_forward(const Layer *l, TensorId x)
+static TensorId feed_forward(const TransformerLayer *l, TensorId x)
 {
-    g_autofree char *up = g_strdup_printf("%s.ffn.up", l->name);
-    g_autofree char *relu = g_strdup_printf("%s.ffn.relu", l->name);
-    g_autofree char *down = g_strdup_printf("%s.ffn.down", l->name);
-    TensorId y = model_linear(l->graph, up, x, l->ffn, true);
-    y = model_unary(l->graph, OP_RELU, relu, y);
-    return add_norm(l, "ffn", x, model_linear(l->graph, down, y, l->hidden, true));
+    TensorId y = transformer_linear(l, "ffn.up", x, l->ffn, true);
+    y = transformer_op(l, OP_RELU, "ffn.relu", (OpAttr){0}, 1, &y, NULL);
+    return add_norm(l, "ffn", x, transformer_linear(l, "ffn.down", y, l->hidden, true));
 }
 
 static TensorId embed(Graph *graph, const ModelParams *params, const char *side,
@@ -102,10 +86,10 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
 {
     const uint32_t layers = model_size(params, "layers"),
                    target = model_size(params, "vocab_out");
-    Layer l = {.graph = graph,
-               .hidden = model_size(params, "hidden"),
-               .heads = model_size(params, "heads"),
-               .ffn = model_size(params, "ffn")};
+    TransformerLayer l = {.graph = graph,
+                          .hidden = model_size(params, "hidden"),
+                          .heads = model_size(params, "heads"),
+                          .ffn = model_size(params, "ffn")};
     const double dropout = model_param(params, "dropout");
     graph_layer(graph, "embedding");
     TensorId memory =
