@@ -33,8 +33,6 @@ static void drop_links(Cluster *cluster, const char *machine)
 
 static void drop_machine(Cluster *cluster, Machine *machine)
 {
-    KILTER_ASSERT(machine >= cluster->machine &&
-                  machine < cluster->machine + cluster->n_machines);
     if (cluster->network && cluster->network->kind == NETWORK_LINKS)
         drop_links(cluster, machine->name);
     machine_clear(machine);
