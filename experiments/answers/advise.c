@@ -387,13 +387,12 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
         json_object_set_new(answer, "top", json_integer(asked->top));
     if (enough)
         add_target(answer, portfolio, enough, asked);
-    json_object_set_new(answer, "notes", json_texts(portfolio->notes));
-    if (unpriced)
-        json_object_set_new(answer, "unpriced", json_string(unpriced));
-    if (asked->plot)
-        json_object_set_new(
-            answer, "figure",
-            json_sprintf("%s/advise.png %s/advise.svg", asked->plot, asked->plot));
+    json_object_update_new(
+        answer, json_pack("{s:o, s:s*, s:o*}", "notes", json_texts(portfolio->notes),
+                          "unpriced", unpriced, "figure",
+                          asked->plot ? json_sprintf("%s/advise.png %s/advise.svg",
+                                                     asked->plot, asked->plot)
+                                      : NULL));
     return answer;
 }
 

@@ -76,12 +76,10 @@ static void add_options(json_t *list, const GOptionEntry *entry, const char *own
                           entry->arg == G_OPTION_ARG_FILENAME_ARRAY;
         if (entry->flags & G_OPTION_FLAG_HIDDEN)
             continue;
-        json_t *option = json_pack("{s:s, s:s, s:b}", "name", entry->long_name, "help",
-                                   "", "file", (int)file);
-        if (entry->short_name)
-            json_object_set_new(option, "letter", json_string(letter));
-        if (entry->arg != G_OPTION_ARG_NONE)
-            json_object_set_new(option, "argument", json_string("VALUE"));
+        json_t *option =
+            json_pack("{s:s, s:s, s:b, s:s*, s:s*}", "name", entry->long_name, "help", "",
+                      "file", (int)file, "letter", *letter ? letter : NULL, "argument",
+                      entry->arg != G_OPTION_ARG_NONE ? "VALUE" : NULL);
         if (!set_words(option, entry->long_name, own))
             set_words(option, entry->long_name, shared);
         json_array_append_new(list, option);

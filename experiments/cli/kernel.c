@@ -310,27 +310,25 @@ static KernelReport kernel_answer(const KernelDevice *device, const KernelQuesti
 
 static json_t *kernel_report_json(const KernelReport *report)
 {
-    json_t *object = json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time_s",
-        json_number(report->time_s), "limit", kernel_limit_name(report->limit), "flops",
-        json_number(report->flops), "bytes", json_number(report->bytes), "rate",
+    json_t *tiles = NULL;
+    if (report->tiles > 0)
+        tiles = json_pack("{s:f, s:f, s:f, s:f, s:f}", "rows", report->tile_m, "columns",
+                          report->tile_n, "count", report->tiles, "waves", report->waves,
+                          "splits", report->splits);
+    return json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o, s:o}, "
+        "s:o*}",
+        "time_s", json_number(report->time_s), "limit", kernel_limit_name(report->limit),
+        "flops", json_number(report->flops), "bytes", json_number(report->bytes), "rate",
         json_number(report->flops / report->time_s), "bandwidth",
         json_number(report->bytes / report->time_s), "share_of_peak",
         json_number(report->flops / report->time_s / report->peak), "share_of_bandwidth",
         json_number(report->bytes / report->time_s / report->bandwidth), "share_of_roof",
-        json_number(kernel_reach(report)));
-    json_object_set_new(
-        object, "parts",
-        json_pack("{s:o, s:o, s:o, s:o, s:o}", "compute_s",
-                  json_number(report->compute_s), "power_s", json_number(report->power_s),
-                  "memory_s", json_number(report->memory_s), "cache_s",
-                  json_number(report->cache_s), "start_s", json_number(report->start_s)));
-    if (report->tiles > 0)
-        json_object_set_new(object, "tiles",
-                            json_pack("{s:f, s:f, s:f, s:f, s:f}", "rows", report->tile_m,
-                                      "columns", report->tile_n, "count", report->tiles,
-                                      "waves", report->waves, "splits", report->splits));
-    return object;
+        json_number(kernel_reach(report)), "parts", "compute_s",
+        json_number(report->compute_s), "power_s", json_number(report->power_s),
+        "memory_s", json_number(report->memory_s), "cache_s",
+        json_number(report->cache_s), "start_s", json_number(report->start_s), "tiles",
+        tiles);
 }
 
 /* Steps of equal factors, whole numbers, each once. */

@@ -38,16 +38,15 @@ static bool command_simulate_tasks(const char *file, const CommandOptions *optio
             kilter_prefix(error, "%s: ", file);
         return false;
     }
-    json_t *answer =
-        json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:s}", "tasks", file,
-                  "n_tasks", (json_int_t)report->n_tasks, "n_devices",
-                  (json_int_t)report->n_devices, "time_us", (json_int_t)report->time_us,
-                  "iteration_time_s", (double)report->time_us / G_USEC_PER_SEC,
-                  "peak_bytes", numbers(report->peak_bytes, report->n_devices), "busy_us",
-                  numbers(report->busy_us, report->n_devices), "collective_us",
-                  (json_int_t)report->collective_us, "transfer_us",
-                  (json_int_t)report->transfer_us, "version", KILTER_VERSION);
-    json_object_set_new(answer, "devices", simulate_tasks_devices_json(report));
+    json_t *answer = json_pack(
+        "{s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I, s:s, s:o}", "tasks", file,
+        "n_tasks", (json_int_t)report->n_tasks, "n_devices",
+        (json_int_t)report->n_devices, "time_us", (json_int_t)report->time_us,
+        "iteration_time_s", (double)report->time_us / G_USEC_PER_SEC, "peak_bytes",
+        numbers(report->peak_bytes, report->n_devices), "busy_us",
+        numbers(report->busy_us, report->n_devices), "collective_us",
+        (json_int_t)report->collective_us, "transfer_us", (json_int_t)report->transfer_us,
+        "version", KILTER_VERSION, "devices", simulate_tasks_devices_json(report));
     command_report(options, answer, ANSWER_RUN_TRACE, NULL);
     return true;
 }

@@ -221,16 +221,13 @@ static json_t *stages_json(const Program *program)
 void result_take_plan(Result *result, const Plan *plan)
 {
     const Program *program = plan->program;
-    json_t *object = json_pack("{s:o, s:o}", "ratios", plan_ratios_json(plan), "counts",
-                               counts_json(plan));
-    if (program->n_groups > 0)
-        json_object_set_new(object, "stages", stages_json(program));
-    if (program->n_microbatches > 1)
-        json_object_set_new(object, "microbatches",
-                            json_integer(program->n_microbatches));
-    if (plan->bucket_bytes > 0)
-        json_object_set_new(object, "bucket_bytes",
-                            json_integer((json_int_t)plan->bucket_bytes));
+    const uint32_t microbatches = program->n_microbatches;
+    json_t *object = json_pack(
+        "{s:o, s:o, s:o*, s:o*, s:o*}", "ratios", plan_ratios_json(plan), "counts",
+        counts_json(plan), "stages", program->n_groups > 0 ? stages_json(program) : NULL,
+        "microbatches", microbatches > 1 ? json_integer(microbatches) : NULL,
+        "bucket_bytes",
+        plan->bucket_bytes > 0 ? json_integer((json_int_t)plan->bucket_bytes) : NULL);
     g_free(result->plan);
     result->row.plan = result->plan = json_canonical(object);
 }
@@ -320,18 +317,13 @@ static json_t *pace_json(const Evaluation *evaluation)
         sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
     const double time_s = report->iteration_time_s, PER_HOUR = 3600, MILLION = 1e6;
     const double units = work.tokens > 0 ? work.tokens : work.samples;
-    json_t *pace =
-        json_pack("{s:o}", "samples_per_s", json_number(work.samples / time_s));
-    if (work.tokens > 0)
-        json_object_set_new(pace, "tokens_per_s", json_number(work.tokens / time_s));
-    if (work.peak > 0)
-        json_object_set_new(pace, "mfu",
-                            json_number(work.model_flops / (time_s * work.peak)));
-    if (work.price > 0)
-        json_object_set_new(
-            pace, "dollars_per_million",
-            json_number(work.price * time_s / PER_HOUR / units * MILLION));
-    return pace;
+    return json_pack(
+        "{s:o, s:o*, s:o*, s:o*}", "samples_per_s", json_number(work.samples / time_s),
+        "tokens_per_s", work.tokens > 0 ? json_number(work.tokens / time_s) : NULL, "mfu",
+        work.peak > 0 ? json_number(work.model_flops / (time_s * work.peak)) : NULL,
+        "dollars_per_million",
+        work.price > 0 ? json_number(work.price * time_s / PER_HOUR / units * MILLION)
+                       : NULL);
 }
 
 /* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work of
@@ -339,30 +331,23 @@ static json_t *pace_json(const Evaluation *evaluation)
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
-    json_t *detail = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "devices", devices_json(report), "model",
-        arguments_json(evaluation), "parameters", parameters_json(evaluation), "gates",
-        gates_json(evaluation), "placement", placement_json(evaluation));
-    json_object_set_new(detail, "pace", pace_json(evaluation));
-    if (evaluation->plan->tries > 0)
-        json_object_set_new(detail, "search",
-                            json_pack("{s:I, s:I}", "tries",
-                                      (json_int_t)evaluation->plan->tries,
-                                      "tries_to_beat_dp",
-                                      (json_int_t)evaluation->plan->tries_to_beat_dp));
-    if (evaluation->plan->search_labels > 0)
-        json_object_set_new(detail, "search_labels",
-                            json_integer((json_int_t)evaluation->plan->search_labels));
-    if (!strategy_is_default(&evaluation->plan->strategy))
-        json_object_set_new(detail, "strategy",
-                            strategy_json(&evaluation->plan->strategy));
-    if (!report->feasible) {
-        json_object_set_new(detail, "missing_bytes",
-                            json_integer((json_int_t)report->missing_bytes));
-        json_object_set_new(detail, "time_if_it_fit_s",
-                            json_number(report->iteration_time_s));
-    }
-    return detail;
+    const Plan *plan = evaluation->plan;
+    const bool fits = report->feasible;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o*, s:o*, s:o*, s:o*, s:o*}", "devices",
+        devices_json(report), "model", arguments_json(evaluation), "parameters",
+        parameters_json(evaluation), "gates", gates_json(evaluation), "placement",
+        placement_json(evaluation), "pace", pace_json(evaluation), "search",
+        plan->tries > 0
+            ? json_pack("{s:I, s:I}", "tries", (json_int_t)plan->tries,
+                        "tries_to_beat_dp", (json_int_t)plan->tries_to_beat_dp)
+            : NULL,
+        "search_labels",
+        plan->search_labels > 0 ? json_integer((json_int_t)plan->search_labels) : NULL,
+        "strategy",
+        strategy_is_default(&plan->strategy) ? NULL : strategy_json(&plan->strategy),
+        "missing_bytes", fits ? NULL : json_integer((json_int_t)report->missing_bytes),
+        "time_if_it_fit_s", fits ? NULL : json_number(report->iteration_time_s));
 }
 
 void result_take_detail(Result *result, json_t *detail)
