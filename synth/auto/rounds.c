@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/base/parallel.h"
 #include "data/base/units.h"

@@ -3,7 +3,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/json.h"
