@@ -44,7 +44,7 @@ static json_t *dollars_json(const Pace *pace, double an_hour, double seconds)
 
 /* The costs of a million tokens, or samples if the model has no tokens; null where no price, or no
  * power, is known. */
-static json_t *costs_json(const Pace *pace)
+static json_t *million_costs_json(const Pace *pace)
 {
     const SimWorkload *work = &pace->work;
     const double amount = work->tokens > 0 ? work->tokens : work->samples;
@@ -76,7 +76,7 @@ void plan_words_pace_json(const Evaluation *evaluation, json_t *object)
                   plan_words_per_second(work->samples, pace.time_s), "tokens_per_s",
                   plan_words_per_second(work->tokens, pace.time_s), "model_flops",
                   json_number(timed ? NAN : work->model_flops)));
-    json_object_update_new(object, costs_json(&pace));
+    json_object_update_new(object, million_costs_json(&pace));
     const double flops = timed ? NAN : work->model_flops;
     json_object_update_new(
         object,
