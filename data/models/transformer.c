@@ -25,8 +25,8 @@ TensorId transformer_linear(const TransformerLayer *layer, const char *part, Ten
     return model_linear(layer->graph, name, x, n, bias);
 }
 
-static TensorId parameter(const TransformerLayer *layer, const char *part, uint32_t rank,
-                          const uint32_t *dim)
+static TensorId transformer_parameter(const TransformerLayer *layer, const char *part,
+                                      uint32_t rank, const uint32_t *dim)
 {
     g_autofree char *name = named(layer, part);
     return graph_parameter(layer->graph, name, rank, dim);
@@ -67,19 +67,21 @@ static TensorId transformer_attention(const TransformerLayer *layer, TensorId x,
     Graph *graph = layer->graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
     uint32_t size = hidden / heads, seq = graph_tensor(graph, x)->dim[1];
-    TensorId w =
-        parameter(layer, "attention.qkv.weight", 4, (uint32_t[]){3, heads, size, hidden});
+    TensorId w = transformer_parameter(layer, "attention.qkv.weight", 4,
+                                       (uint32_t[]){3, heads, size, hidden});
     if (layer->whole_heads)
         graph_keep_whole(graph, w, 1);
-    TensorId b = parameter(layer, "attention.qkv.bias", 3, (uint32_t[]){3, heads, size});
+    TensorId b = transformer_parameter(layer, "attention.qkv.bias", 3,
+                                       (uint32_t[]){3, heads, size});
     TensorId y = transformer_op(layer, OP_QKV, "attention.qkv", (OpAttr){0}, 3,
                                 (TensorId[]){x, w, b}, NULL);
     g_autofree char *extents = g_strdup_printf("K=%u", seq);
     const OpAttr attr = {
         .causal = layer->causal, .rate = dropout, .seed = graph_n_ops(graph)};
     y = transformer_op(layer, OP_ATTENTION, "attention", attr, 1, &y, extents);
-    w = parameter(layer, "attention.out.weight", 3, (uint32_t[]){hidden, heads, size});
-    b = parameter(layer, "attention.out.bias", 1, &hidden);
+    w = transformer_parameter(layer, "attention.out.weight", 3,
+                              (uint32_t[]){hidden, heads, size});
+    b = transformer_parameter(layer, "attention.out.bias", 1, &hidden);
     return transformer_op(layer, OP_OUT_PROJ, "attention.out", (OpAttr){0}, 3,
                           (TensorId[]){y, w, b}, NULL);
 }
@@ -146,11 +148,13 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
     TensorId mask = weights + 1;
     TensorId y = transformer_op(layer, OP_MOE_DISPATCH, "moe.dispatch", (OpAttr){0}, 2,
                                 (TensorId[]){mask, x}, NULL);
-    TensorId w = parameter(layer, "moe.up.weight", 3, (uint32_t[]){experts, hidden, ffn});
+    TensorId w = transformer_parameter(layer, "moe.up.weight", 3,
+                                       (uint32_t[]){experts, hidden, ffn});
     y = transformer_op(layer, OP_EXPERT, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w},
                        NULL);
     y = transformer_op(layer, OP_RELU, "moe.relu", (OpAttr){0}, 1, &y, NULL);
-    w = parameter(layer, "moe.down.weight", 3, (uint32_t[]){experts, ffn, hidden});
+    w = transformer_parameter(layer, "moe.down.weight", 3,
+                              (uint32_t[]){experts, ffn, hidden});
     y = transformer_op(layer, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w},
                        NULL);
     y = transformer_op(layer, OP_MOE_COMBINE, "moe.combine", (OpAttr){0}, 2,
