@@ -4,6 +4,8 @@
 #include "balance/balance.h"
 #include "balance/mesh.h"
 
+#include "data/base/sets.h"
+
 /* Bytes that flow between forward ops. */
 static void add_flows(const Graph *graph, uint32_t n, Mesh *mesh)
 {
@@ -102,14 +104,6 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_parts, uint16_t *segm
     return true;
 }
 
-static uint32_t root_of(uint32_t *above, uint32_t i)
-{
-    KILTER_ASSERT(above[i] <= i);
-    while (above[i] != i)
-        i = above[i] = above[above[i]];
-    return i;
-}
-
 uint32_t balance_segments_join(const Program *program, const Graph *graph,
                                const uint16_t *segment, uint16_t *joined)
 {
@@ -123,13 +117,13 @@ uint32_t balance_segments_join(const Program *program, const Graph *graph,
     for (OpId id = 0; id < n; id++) {
         if (!sharded[id])
             continue;
-        uint32_t a = root_of(above, segment[id]);
-        uint32_t b = root_of(above, (uint32_t)G_MAXUINT16 + 1 + tie[id]);
+        uint32_t a = set_find(above, segment[id]);
+        uint32_t b = set_find(above, (uint32_t)G_MAXUINT16 + 1 + tie[id]);
         above[MAX(a, b)] = MIN(a, b);
     }
     g_autofree uint32_t *number = g_new0(uint32_t, (gsize)G_MAXUINT16 + 1 + n);
     for (OpId id = 0; id < n; id++) {
-        uint32_t *own = &number[root_of(above, segment[id])];
+        uint32_t *own = &number[set_find(above, segment[id])];
         if (sharded[id] && *own == 0)
             *own = ++n_joined;
         joined[id] = sharded[id] ? (uint16_t)(*own - 1) : 0;

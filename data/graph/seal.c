@@ -1,16 +1,9 @@
 /* Sealing: finds the dims that must be cut alike, and their number of pieces. */
 #include "data/base/assert.h"
+#include "data/base/sets.h"
 #include "data/graph/build.h"
 
 #include <string.h>
-
-static uint32_t seal_find(uint32_t *parent, uint32_t x)
-{
-    KILTER_ASSERT(parent[x] <= x || parent[parent[x]] != GRAPH_NONE);
-    while (parent[x] != x)
-        x = parent[x] = parent[parent[x]];
-    return x;
-}
 
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
@@ -137,12 +130,12 @@ void graph_seal(Graph *graph)
                 int l = space->dim_loop[operand][d];
                 if (!space->loop[l].shardable && !space->loop[l].divided)
                     continue;
-                uint32_t node = seal_find(parent, t * TENSOR_MAX_RANK + d);
+                uint32_t node = set_find(parent, t * TENSOR_MAX_RANK + d);
                 driven[t * TENSOR_MAX_RANK + d] = true;
                 if (first[l] == GRAPH_NONE)
                     first[l] = node;
                 else
-                    parent[node] = seal_find(parent, first[l]);
+                    parent[node] = set_find(parent, first[l]);
             }
         }
     }
@@ -150,7 +143,7 @@ void graph_seal(Graph *graph)
         for (TensorId t = 0; t < graph->tensors->len; t++) {
             Tensor *tensor = &g_array_index(graph->tensors, Tensor, t);
             for (uint32_t d = 0; d < tensor->rank; d++) {
-                uint32_t root = seal_find(parent, t * TENSOR_MAX_RANK + d);
+                uint32_t root = set_find(parent, t * TENSOR_MAX_RANK + d);
                 if (set)
                     tensor->units[d] = driven[t * TENSOR_MAX_RANK + d] ? units[root] : 1;
                 else

@@ -4,6 +4,7 @@
 #include "data/base/free.h"
 #include "data/base/names.h"
 #include "data/base/order.h"
+#include "data/base/sets.h"
 #include "data/plan/fidelity.h"
 
 #include <math.h>
@@ -161,21 +162,13 @@ typedef struct {
     OpId *reader; /* [instance] an op that holds it sharded */
 } Ties;
 
-static OpId least_of(OpId *above, OpId op)
-{
-    KILTER_ASSERT(above[op] <= op);
-    while (above[op] != op)
-        op = above[op] = above[above[op]];
-    return op;
-}
-
 static void tie(OpId op, size_t instance, bool made, void *data)
 {
     (void)made;
     Ties *t = data;
     if (t->reader[instance] == GRAPH_NONE)
         t->reader[instance] = op;
-    OpId a = least_of(t->above, op), b = least_of(t->above, t->reader[instance]);
+    OpId a = set_find(t->above, op), b = set_find(t->above, t->reader[instance]);
     t->above[MAX(a, b)] = MIN(a, b);
 }
 
@@ -204,7 +197,7 @@ OpId *plan_ties(const Program *program, const Graph *graph)
     Ties ties = {above, reader};
     each_sharded(program, graph, tie, &ties);
     for (OpId id = 0; id < graph_n_ops(graph); id++)
-        above[id] = least_of(above, id);
+        above[id] = set_find(above, id);
     return above;
 }
 
