@@ -33,16 +33,6 @@ typedef struct {
     bool starred;
 } Extents;
 
-static char *wrong(const char *format, ...) G_GNUC_PRINTF(1, 2);
-static char *wrong(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    char *text = g_strdup_vprintf(format, args);
-    va_end(args);
-    return text;
-}
-
 /* Reads extents such as "P=7,Q=7". */
 static char *read_extents(const char *text, Extents *e)
 {
@@ -51,7 +41,7 @@ static char *read_extents(const char *text, Extents *e)
         guint64 value = 0;
         if (!isalpha((unsigned char)pair[i][0]) || pair[i][1] != '=' ||
             !g_ascii_string_to_unsigned(pair[i] + 2, 10, 1, INT32_MAX, &value, NULL))
-            return wrong("extents: expected LETTER=SIZE, got '%s'", pair[i]);
+            return g_strdup_printf("extents: expected LETTER=SIZE, got '%s'", pair[i]);
         e->out[(int)pair[i][0]] = (uint32_t)value;
     }
     return NULL;
@@ -77,8 +67,8 @@ static char *bind_operand(const char *operand, const Shape *shape, uint32_t posi
     }
     const uint32_t want = letters + (star ? e->n_star : 0);
     if (shape->rank != want || (star && !e->starred))
-        return wrong("in[%u]: expected %u dims of '%s', got %u", position, want, operand,
-                     shape->rank);
+        return g_strdup_printf("in[%u]: expected %u dims of '%s', got %u", position, want,
+                               operand, shape->rank);
     uint32_t d = 0;
     for (; *operand; operand++)
         for (uint32_t i = 0; i < (*operand == '*' ? e->n_star : 1); i++) {
@@ -86,11 +76,11 @@ static char *bind_operand(const char *operand, const Shape *shape, uint32_t posi
             if (*operand != '*' && !isalpha((unsigned char)*operand))
                 break; /* + or ? */
             if (shape->dim[d] == 0)
-                return wrong("in[%u]: expected elements along dim %u, got none", position,
-                             d);
+                return g_strdup_printf("in[%u]: expected elements along dim %u, got none",
+                                       position, d);
             if (*known && *known != shape->dim[d])
-                return wrong("in[%u]: expected %u in dim %u, got %u", position, *known, d,
-                             shape->dim[d]);
+                return g_strdup_printf("in[%u]: expected %u in dim %u, got %u", position,
+                                       *known, d, shape->dim[d]);
             *known = shape->dim[d++];
         }
     return NULL;
@@ -104,11 +94,11 @@ static char *graph_check_outputs(const char *outputs, const Extents *e)
         for (const char *c = operand[o]; *c; c++) {
             rank += *c == '*' ? e->n_star : 1;
             if (*c != '*' && !e->in[(int)*c] && !e->out[(int)*c])
-                return wrong("extents: expected %c=SIZE", *c);
+                return g_strdup_printf("extents: expected %c=SIZE", *c);
         }
         if (rank > TENSOR_MAX_RANK)
-            return wrong("an output of %u dims, expected at most %d", rank,
-                         TENSOR_MAX_RANK);
+            return g_strdup_printf("an output of %u dims, expected at most %d", rank,
+                                   TENSOR_MAX_RANK);
     }
     return NULL;
 }
@@ -164,9 +154,10 @@ static char *check_ties(OpKind kind, const Extents *e)
         if (rule[3])
             right += letter(e, rule[4]);
         if (rule[1] == '=' ? left != right : left > right)
-            return wrong("expected %s of the signature %s, got %" G_GUINT64_FORMAT
-                         " and %" G_GUINT64_FORMAT,
-                         rule, op_kind_signature(kind), left, right);
+            return g_strdup_printf(
+                "expected %s of the signature %s, got %" G_GUINT64_FORMAT
+                " and %" G_GUINT64_FORMAT,
+                rule, op_kind_signature(kind), left, right);
     }
     return NULL;
 }
@@ -183,45 +174,46 @@ static char *check_attr(OpKind kind, const OpAttr *a, const Extents *e)
     const bool conv = kind == OP_CONV2D || kind == OP_GROUP_CONV2D;
     const bool pool = kind == OP_MAX_POOL2D || (kind == OP_AVG_POOL2D && a->window);
     if ((conv || pool) && a->stride == 0)
-        return wrong("stride: expected at least 1");
+        return g_strdup("stride: expected at least 1");
     if (pool && !(windows_fit(a, a->padding, e->in['H'], e->out['P']) &&
                   windows_fit(a, a->padding_columns, e->in['W'], e->out['Q'])))
-        return wrong("a window lies outside the image");
+        return g_strdup("a window lies outside the image");
     if (kind == OP_ROTARY &&
         (a->span == 0 || a->span % 2 || (uint64_t)a->first + a->span > e->in['D']))
-        return wrong("span: expected an even part of the %u elements", e->in['D']);
+        return g_strdup_printf("span: expected an even part of the %u elements",
+                               e->in['D']);
     if (kind == OP_JOIN_KEYS && a->first > e->in['D'])
-        return wrong("first: expected at most %u", e->in['D']);
+        return g_strdup_printf("first: expected at most %u", e->in['D']);
     if (kind == OP_GATE_TOPK && (a->top == 0 || a->top > e->in['E']))
-        return wrong("top: expected 1 to %u", e->in['E']);
+        return g_strdup_printf("top: expected 1 to %u", e->in['E']);
     if (kind == OP_GATE_TOPK && a->groups &&
         (a->groups > MOST_EXPERT_GROUPS || e->in['E'] % a->groups ||
          a->top_groups > a->groups ||
          a->top > (uint64_t)a->top_groups * (e->in['E'] / a->groups)))
-        return wrong(
+        return g_strdup_printf(
             "groups, top_groups: expected equal groups of %u experts, at most %d, "
             "and enough of them for %u",
             e->in['E'], MOST_EXPERT_GROUPS, a->top);
     if (kind == OP_GATE && e->in['G'] != 1 && e->in['G'] != e->in['V'])
-        return wrong("G: expected 1 or V=%u, got %u", e->in['V'], e->in['G']);
+        return g_strdup_printf("G: expected 1 or V=%u, got %u", e->in['V'], e->in['G']);
     if (kind == OP_SCAN_GATES && e->in['R'] != e->in['B'] + a->sigmoid)
-        return wrong("R: expected B=%u%s, got %u", e->in['B'],
-                     a->sigmoid ? " and one more" : "", e->in['R']);
+        return g_strdup_printf("R: expected B=%u%s, got %u", e->in['B'],
+                               a->sigmoid ? " and one more" : "", e->in['R']);
     if (kind == OP_SCAN_GATES && !a->sigmoid && e->in['B'] != 1)
-        return wrong("B: expected 1, got %u", e->in['B']);
+        return g_strdup_printf("B: expected 1, got %u", e->in['B']);
     const uint64_t decays = (uint64_t)e->in['G'] - 1, element = e->in['E'] / 2;
     if ((kind == OP_SCAN || kind == OP_DELTA_SCAN || kind == OP_LINEAR_ATTENTION) &&
         e->in['E'] % 2)
-        return wrong("E: expected an even number, got %u", e->in['E']);
+        return g_strdup_printf("E: expected an even number, got %u", e->in['E']);
     if ((kind == OP_SCAN || kind == OP_DELTA_SCAN) && decays != 1 && decays != element)
-        return wrong("G: expected 2 or E/2+1, got %u", e->in['G']);
+        return g_strdup_printf("G: expected 2 or E/2+1, got %u", e->in['G']);
     if (kind == OP_PART && (uint64_t)a->first + e->out['A'] > e->in['C'])
-        return wrong("first: expected a part of the %u", e->in['C']);
+        return g_strdup_printf("first: expected a part of the %u", e->in['C']);
     if (kind == OP_NORM_BY && a->span == 0)
-        return wrong("span: expected the number of elements of a token");
+        return g_strdup("span: expected the number of elements of a token");
     if ((kind == OP_GROUPED_ATTENTION || op_kind_skips_masked(kind)) && a->causal &&
         e->in['Q'] != e->in['K'])
-        return wrong("causal: expected as many keys as queries");
+        return g_strdup("causal: expected as many keys as queries");
     return NULL;
 }
 
@@ -248,8 +240,8 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
     while (least > 0 && strchr(operand[least - 1], '?'))
         least--;
     if (n_in < least || n_in > most)
-        return wrong("in: expected %u to %u inputs of '%s', got %u", least, most, side[0],
-                     n_in);
+        return g_strdup_printf("in: expected %u to %u inputs of '%s', got %u", least,
+                               most, side[0], n_in);
     Extents e = {.n_star = 0};
     char *what = read_extents(extents, &e);
     for (uint32_t i = 0; !what && i < n_in; i++)
@@ -259,9 +251,9 @@ char *op_check(OpKind kind, const OpAttr *attr, uint32_t n_in, const Shape *in,
     what = what ? what : check_attr(kind, attr, &e);
     if (!what && op_kind_is_view(kind) &&
         elements_of(operand[0], &e, false) != elements_of(side[1], &e, true))
-        return wrong("expected as many elements in the output as in the input");
+        return g_strdup("expected as many elements in the output as in the input");
     if (!what && kind == OP_APPEND_TOKEN && letter(&e, 'T') != letter(&e, 'S') + 1)
-        return wrong("expected one token more, T=S+1");
+        return g_strdup("expected one token more, T=S+1");
     return what;
 }
 

@@ -2,6 +2,7 @@
 #include "data/formats/huggingface/expression.h"
 
 #include "data/base/assert.h"
+#include "data/base/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -60,11 +61,9 @@ static bool is_true(const Value *value)
 static Value expression_fail(Reading *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static Value expression_fail(Reading *r, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
+    TEXT_OF_ARGUMENTS(text, format);
     if (!r->wrong)
-        r->wrong = g_strdup_vprintf(format, args);
-    va_end(args);
+        r->wrong = g_steal_pointer(&text);
     r->at += strlen(r->at);
     return (Value){.kind = VALUE_NONE};
 }

@@ -8,6 +8,7 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "data/base/text.h"
 
 FREE_DEFINE(machine_file_free, MachineFile, machine,
             free_column(machine->gpu, machine->n_gpus, bus),
@@ -63,10 +64,8 @@ void machine_file_add_links(MachineFile *machine, uint32_t from, uint32_t to,
 
 void machine_file_warn(MachineFile *machine, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_ptr_array_add(machine->warning, g_strdup_vprintf(format, args));
-    va_end(args);
+    TEXT_OF_ARGUMENTS(text, format);
+    g_ptr_array_add(machine->warning, g_steal_pointer(&text));
 }
 
 /* The data sheet of a GPU by product name or PCI id, or `all` if that is given; NULL: none. */
