@@ -239,11 +239,6 @@ static bool has_key(const Faults *faults, const yaml_node_t *node, const char *k
     return false;
 }
 
-static char *key_below(const char *path, const char *key)
-{
-    return *path ? g_strconcat(path, ".", key, NULL) : g_strdup(key);
-}
-
 static void check(Faults *faults, int id, const cyaml_schema_value_t *schema,
                   const char *path);
 
@@ -257,14 +252,14 @@ static void check_mapping(Faults *faults, const yaml_node_t *node,
             continue;
         const char *name = (const char *)key->data.scalar.value;
         const cyaml_schema_value_t *value = yaml_schema_of(schema, name);
-        g_autofree char *below = key_below(path, name);
+        g_autofree char *below = yaml_key(path, name);
         if (value)
             check(faults, pair->value, value, below);
         else
             add_fault(faults, below, false, schema);
     }
     for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
-        g_autofree char *below = key_below(path, f->key);
+        g_autofree char *below = yaml_key(path, f->key);
         if (!(f->value.flags & CYAML_FLAG_OPTIONAL) && !has_key(faults, node, f->key))
             add_fault(faults, below, true, schema);
     }

@@ -37,6 +37,12 @@ const char *yaml_file(const Yaml *yaml);
 /* The loaded structure of the schema's top mapping; owned by the Yaml. */
 const void *yaml_data(const Yaml *yaml);
 
+/* "parent.name"; the name alone at the top, where the parent is "". Caller frees. */
+static inline char *yaml_key(const char *parent, const char *name)
+{
+    return *parent ? g_strconcat(parent, ".", name, NULL) : g_strdup(name);
+}
+
 /* Fails with "FILE:LINE: KEY: message" for a key that was read; a missing key gets the line of the
  * nearest key around it. Always false. */
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)

@@ -188,12 +188,6 @@ typedef struct {
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                             fields)
 
-/* "parent.name"; the name alone at the top, where the parent is "". Caller frees. */
-static inline char *yaml_key(const char *parent, const char *name)
-{
-    return *parent ? g_strconcat(parent, ".", name, NULL) : g_strdup(name);
-}
-
 /* Reads the number of one row, of the section `parent`; where there is no text the value stays as
  * it is. */
 bool member_read(const Yaml *yaml, const char *parent, const Member *member,
