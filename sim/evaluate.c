@@ -56,8 +56,9 @@ static void report_group_memory(const SimCase *sim, SimReport *report)
         first[timeline->lane[j]] = j;
     for (uint32_t l = 0; !buffers && l < timeline->n_lanes; l++)
         peak[l] = peak_of(sim, report, NULL, first[l], &instr[l]);
-    if (buffers)
-        sim_buffers_peaks(sim, buffers, first, timeline->n_lanes, peak, instr);
+    if (buffers &&
+        !sim_buffers_peaks(sim, buffers, first, timeline->n_lanes, peak, instr))
+        report->iteration_time_s = NAN;
     values_at (const uint32_t, l, j, timeline->lane, report->n_devices) {
         report->memory_bytes[j] = sim_whole_bytes(peak[l]);
         report->memory_instr[j] = instr[l];
@@ -135,7 +136,8 @@ static void report_memory(const SimCase *sim, SimReport *report)
         report->memory_bytes[j] += (uint64_t)ceil(
             sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
                               (double)report->memory_bytes[j]));
-    sim_report_fit(report, sim->plan->program, sim->graph, sim->view);
+    if (!sim->options->blocks) /* else instructions are those of the whole program */
+        sim_report_fit(report, sim->plan->program, sim->graph, sim->view);
     if (sim->plan->strategy.offload)
         report_hosts(sim, report);
 }
@@ -287,7 +289,7 @@ static bool run_step(const SimCase *sim, SimReport *report, GError **error)
 {
     if (!EVALUATORS[fidelity_of(report->fidelity)](sim, report, error))
         return false;
-    if (report->timeline && sim->options->further == 0)
+    if (report->timeline && !sim->options->blocks)
         report_times(sim->plan->program, report);
     return true;
 }

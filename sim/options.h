@@ -71,8 +71,8 @@ typedef struct {
     bool time_only; /* the report leaves memory out: it is 0 and fits */
     /* so does that of a plan that takes at least this long; 0: of none */
     double enough_s;
-    /* stage: time and memory, with so many more repetitions of the middle */
-    uint32_t further;
+    /* stage: time and memory of a program of which the plan has the part; NULL: it has all */
+    const struct ProgramBlocks *blocks;
     bool brief;    /* a long pipeline's report may be without what its devices do when */
     bool separate; /* devices that do the same are simulated one by one */
 } SimOptions;

@@ -400,8 +400,8 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
 /* The same with the default options. */
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const char *fidelity, GError **error);
-/* The same without a timeline for long pipelines under `stage`, which are simulated until all that
- * they repeat takes equally long: all numbers are the same to 1e-9. */
+/* The same, but under `stage` a report that is brief (SimOptions) is that of the few microbatches
+ * that are unlike each other: time and memory are the same to 1e-9. */
 SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const char *fidelity,
                                 const SimOptions *options, GError **error);

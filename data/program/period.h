@@ -25,29 +25,6 @@ static inline uint32_t program_all_repeats(const Program *program,
     return period->repeats + program->left_out / period->microbatches;
 }
 
-/* A part of the repetitions is worth looking at where all are at least so many times more. */
-enum { PERIOD_FEWER = 3 };
-
-/* The fewest repetitions that tell what any number of them does: those that a later one waits for,
- * twice, and some in which memory fills. 0: they spare too little to be worth it. */
-static inline uint32_t program_few_repeats(const Program *program,
-                                           const ProgramPeriod *period)
-{
-    enum { BESIDE = 6 };
-    const uint32_t few = 2 * period->depth + BESIDE;
-    return few <= program_all_repeats(program, period) / PERIOD_FEWER ? few : 0;
-}
-
-/* Where an instruction of the program with `from` repetitions stands in the one with `to`. */
-static inline uint32_t program_place(const ProgramPeriod *period, uint32_t from,
-                                     uint32_t to, uint32_t instr)
-{
-    const uint32_t n = period->n, last = period->first + MIN(from, to) * n;
-    if (instr >= period->first + from * n)
-        return instr - from * n + to * n;
-    return instr >= last ? last - n + (instr - last) % n : instr;
-}
-
 /* The program with so many repetitions (at least 1, at most all), as an iteration on fewer
  * microbatches of the same size: it counts the others in `left_out`. */
 Program *program_repeat(const Program *program, const ProgramPeriod *period,

@@ -4,7 +4,6 @@
 #include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/formats/measured/memory_snapshot.h"
-#include "data/program/period.h"
 #include "sim/tasks/buffers.h"
 
 /* Adds the bytes that are alive at the row's instruction. */
@@ -121,51 +120,6 @@ static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memo
     return rows;
 }
 
-/* The row of all repetitions from those of n and of one less. Returns whether it has the bytes of
- * the report, but for rounding. */
-static bool row_of_all(const SimCase *sim, const ProgramPeriod *p, uint32_t n,
-                       const SimMemoryRow *less, const uint64_t *memory_bytes,
-                       SimMemoryRow *row)
-{
-    static const double rounding = 1e-6;
-    const double wanted = (double)(memory_bytes[row->device] +
-                                   sim->view->device[row->device].runtime_bytes);
-    row->instr = program_place(p, n, p->repeats, row->instr);
-    for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
-        row->bytes[c] += (p->repeats - n) * (row->bytes[c] - less->bytes[c]);
-    finish_row(sim, row);
-    return fabs((double)row->total_bytes - wanted) <= rounding * wanted;
-}
-
-/* The rows of a long pipeline by a part of its microbatches, if these are enough; else NULL. */
-static GArray *memory_rows_shortly(const Plan *plan, const Graph *graph,
-                                   const ClusterView *view, const char *runtime,
-                                   bool by_group, const uint64_t *memory_bytes)
-{
-    ProgramPeriod p;
-    const uint32_t n = program_find_period(plan->program, &p)
-                           ? program_few_repeats(plan->program, &p)
-                           : 0;
-    if (n == 0 || plan->program->left_out > 0)
-        return NULL;
-    g_autoptr(Program) more = program_repeat(plan->program, &p, n),
-                       less = program_repeat(plan->program, &p, n - 1);
-    Plan part[2] = {*plan, *plan};
-    part[0].program = more;
-    part[1].program = less;
-    g_auto(Held) held = {0}, before = {0};
-    if (!held_open(&part[0], graph, view, runtime, &held, NULL) ||
-        !held_open(&part[1], graph, view, runtime, &before, NULL))
-        return NULL;
-    g_autoptr(GArray) rows = buffer_rows(&held, by_group, memory_bytes),
-                      fewer = buffer_rows(&before, by_group, memory_bytes);
-    bool same = true;
-    for (uint32_t k = 0; k < rows->len; k++)
-        same &= row_of_all(&held.sim, &p, n, &g_array_index(fewer, SimMemoryRow, k),
-                           memory_bytes, &g_array_index(rows, SimMemoryRow, k));
-    return same ? g_steal_pointer(&rows) : NULL;
-}
-
 bool sim_memory_blocks(const Plan *plan, const Graph *graph, const ClusterView *view,
                        const char *runtime, uint32_t device, GArray *block,
                        GError **error)
@@ -196,16 +150,12 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
                          const char *runtime, bool by_stage, const uint64_t *memory_bytes,
                          GError **error)
 {
-    GArray *rows =
-        memory_rows_shortly(plan, graph, view, runtime, by_stage, memory_bytes);
     g_auto(Held) held = {0};
-    if (!rows) {
-        if (!held_open(plan, graph, view, runtime, &held, error))
-            return NULL;
-        rows = buffer_rows(&held, by_stage, memory_bytes);
-        for (uint32_t k = 0; k < rows->len; k++)
-            finish_row(&held.sim, &g_array_index(rows, SimMemoryRow, k));
-    }
+    if (!held_open(plan, graph, view, runtime, &held, error))
+        return NULL;
+    GArray *rows = buffer_rows(&held, by_stage, memory_bytes);
+    array_each (SimMemoryRow, row, rows)
+        finish_row(&held.sim, row);
     if (by_stage)
         g_array_sort(rows, memory_row_compare);
     return rows;

@@ -62,6 +62,17 @@ static void find_runs(SimAlone *alone, const ClusterView *view)
         alone->run[m] = is_alike(view, m, m - 1) ? alone->run[m - 1] : m;
 }
 
+/* By whole numbers of 32 bits, of which keys consist. */
+static guint alone_key_hash(const void *key)
+{
+    gsize n;
+    const uint32_t *word = g_bytes_get_data((GBytes *)key, &n);
+    guint hash = 0;
+    for (gsize i = 0; i < n / sizeof *word; i++)
+        hash = hash * 31 + word[i];
+    return hash;
+}
+
 SimAlone *sim_alone_new(const ClusterView *view, GError **error)
 {
     Topology *topology = topology_of_view(view, error);
@@ -72,7 +83,7 @@ SimAlone *sim_alone_new(const ClusterView *view, GError **error)
     alone->topology = topology;
     alone->engine = sim_engine_new();
     alone->network = sim_network_new(alone->engine, topology);
-    alone->known = g_hash_table_new_full(g_bytes_hash, g_bytes_equal,
+    alone->known = g_hash_table_new_full(alone_key_hash, g_bytes_equal,
                                          (GDestroyNotify)g_bytes_unref, g_free);
     find_runs(alone, view);
     return alone;
@@ -127,7 +138,8 @@ static uint32_t *stand_ins(SimAlone *alone, uint32_t n, const uint32_t *device)
 
 static GBytes *key_of(const SimCollective *c)
 {
-    GByteArray *key = g_byte_array_new();
+    GByteArray *key =
+        g_byte_array_sized_new((guint)(c->n * c->n_groups * sizeof *c->device + 32));
     const uint32_t head[] = {(uint32_t)c->traffic, c->n, c->n_groups};
     g_byte_array_append(key, (const guint8 *)head, sizeof head);
     g_byte_array_append(key, (const guint8 *)&c->bytes, sizeof c->bytes);

@@ -68,8 +68,9 @@ uint32_t *sim_group_places(const SimCase *sim, uint32_t device);
 double sim_buffer_bytes(const SimCase *sim, const PlanBuffer *buffer, uint32_t i);
 
 /* Peak bytes of one GPU of each of n devices, whose instructions run in program order, and the
- * instruction there. */
-void sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
+ * instruction there. Of a part of a program (SimOptions.blocks) those of all of it; false: the part
+ * does not tell. */
+bool sim_buffers_peaks(const SimCase *sim, const PlanBuffers *buffers,
                        const uint32_t *device, uint32_t n, double *peak, uint32_t *instr);
 
 /* Whole bytes of a sum, whose last digits depend on the order of its terms. */

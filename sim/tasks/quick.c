@@ -280,7 +280,6 @@ static void make_room(SimQuick *q)
     q->instr = g_array_new(FALSE, FALSE, sizeof(Instr));
     q->check = g_array_new(FALSE, FALSE, sizeof(Checkpoint));
     q->checked = g_array_new(FALSE, FALSE, sizeof(double));
-    q->part = g_new0(double *, n_groups);
     quick_streams_init(q);
 }
 
@@ -342,7 +341,6 @@ void sim_quick_free(SimQuick *q)
     free_each(q->mark, q->replaced);
     g_clear_pointer(&q->check, g_array_unref);
     g_clear_pointer(&q->checked, g_array_unref);
-    free_all(q->part, q->n_groups);
     free_each(q->now.flow, q->order, q->low);
     sim_teams_free(q->teams);
     sim_parts_free(q->parts);

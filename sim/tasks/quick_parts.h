@@ -80,8 +80,6 @@ struct SimQuick {
     uint32_t *order; /* [n_order]: tasks */
     uint32_t *low;   /* [n_order]: the least place of a task and those after it */
     uint32_t n_order;
-    /* [group]: [tensor * lanes + lane]: the part of it there; NaN: not known yet */
-    double **part;
     SimQuickSums sums;
 };
 

@@ -168,8 +168,8 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     g_autofree uint32_t *last = g_new(uint32_t, n_last);
     g_autofree uint32_t *launched = g_new(uint32_t, tasks->teams->n_lanes);
     (void)error;
-    if (sim->options->further > 0) {
-        report->iteration_time_s = sim_further_s(tasks, program, sim->options->further);
+    if (sim->options->blocks) {
+        report->iteration_time_s = sim_blocks_s(tasks, sim->options->blocks);
         if (!sim->options->time_only) /* its lanes */
             report->timeline = sim_tasks_timeline(tasks, program->n);
         return true;

@@ -32,6 +32,7 @@
  * team. */
 #pragma once
 
+#include "data/program/blocks.h"
 #include "sim/tasks/team.h"
 #include "sim/tasks/transfer.h"
 
@@ -106,9 +107,9 @@ const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint3
 /* A timeline with one span per task; the simulator fills in start_s, end_s, stream and cause. */
 SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs);
 
-/* Seconds of the program with so many more repetitions of its middle, by `stage`; NAN where its
- * last ones are not alike. */
-double sim_further_s(const SimTasks *tasks, const Program *program, uint32_t repeats);
+/* Seconds of all of the program, by `stage`, from the tasks of its part; NAN where these do not
+ * tell. */
+double sim_blocks_s(const SimTasks *tasks, const ProgramBlocks *blocks);
 
 /* Fills the report's stages. */
 void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,

@@ -179,20 +179,11 @@ static bool set_fractional(const Answer *answer, Plan *plan, const Question *que
     return report != NULL;
 }
 
-/* Puts microbatches back that the plan's program leaves out. */
-static void put_microbatches_back(Plan *plan, SimReport *report)
+/* Puts microbatches back that the plan's program leaves out; a report that is not brief has all. */
+static void put_microbatches_back(Plan *plan)
 {
-    const Program *program = plan->program;
-    ProgramPeriod p;
-    if (program->left_out == 0 || !program_find_period(program, &p))
-        return;
-    const uint32_t all = program_all_repeats(program, &p);
-    program_whole(&plan->program);
-    for (uint32_t j = 0; j < report->n_devices; j++)
-        report->memory_instr[j] =
-            program_place(&p, p.repeats, all, report->memory_instr[j]);
-    for (uint32_t i = 0; i < report->n_stages; i++)
-        report->stage[i].n = plan->program->n;
+    if (plan->program->left_out > 0)
+        program_whole(&plan->program);
 }
 
 void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *options,
@@ -201,6 +192,7 @@ void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *optio
     SimOptions sim;
     sim_options_init(&sim);
     sim.costs = options->sim.costs;
+    put_microbatches_back(plan);
     if ((*report)->brief) {
         sim_report_free(*report);
         *report =
@@ -208,7 +200,6 @@ void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *optio
         g_assert(*report); /* it was evaluated before */
         plan_take_report(plan, *report);
     }
-    put_microbatches_back(plan, *report);
 }
 
 bool answer_finish(Answer *answer, const Question *question, GError **error)
@@ -223,7 +214,7 @@ bool answer_finish(Answer *answer, const Question *question, GError **error)
         !set_fractional(answer, plan, question, error))
         return false;
     if (!answer->brief)
-        put_microbatches_back(plan, answer->report);
+        put_microbatches_back(plan);
     return true;
 }
 

@@ -19,13 +19,8 @@ static double portfolio_flow_s(const PortfolioRun *run, const Plan *plan,
     options.time_only = true;
     if (program_whole_n(plan->program) > MOST_INSTRUCTIONS)
         return INFINITY;
-    Plan whole = *plan;
-    whole.program = program_copy(plan->program);
-    if (whole.program->left_out > 0)
-        program_whole(&whole.program);
-    g_autoptr(SimReport) report = sim_evaluate_with(
-        &whole, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
-    program_free(whole.program);
+    g_autoptr(SimReport) report = sim_evaluate_shortly(
+        plan, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
     return report ? report->iteration_time_s : INFINITY;
 }
 

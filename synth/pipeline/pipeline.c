@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/program/blocks.h"
 #include "data/program/period.h"
 
 /* --- writing the program --- */
@@ -312,12 +313,20 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
     return true;
 }
 
+/* Checks a program by the microbatches that are unlike each other. */
+static bool pipeline_check_program(const Program *program, const Graph *graph,
+                                   GError **error)
+{
+    g_autoptr(ProgramBlocks) blocks = program_blocks(program);
+    return program_check(blocks ? blocks->part : program, graph, error);
+}
+
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error)
 {
     g_auto(Builder) b = {.inner = inner, .graph = graph, .pipeline = pipeline};
     if (!pipeline_build(&b, pipeline->n_microbatches, false, error) ||
-        !program_check(b.program, graph, error))
+        !pipeline_check_program(b.program, graph, error))
         return NULL;
     return g_steal_pointer(&b.program);
 }

@@ -99,6 +99,48 @@ static void bench_families(Job *job)
         }
 }
 
+/* A pipeline of 16 stages and 192 microbatches under `stage`: all of it, and the few microbatches
+ * that are unlike each other. */
+static void evaluate_shortly(void *data)
+{
+    Job *job = data;
+    SimOptions options;
+    sim_options_init(&options);
+    options.brief = true;
+    SimReport *report = sim_evaluate_shortly(job->plan, job->graph, job->view,
+                                             job->fidelity, &options, &job->error);
+    check(job);
+    sim_report_free(report);
+}
+
+static void bench_parts(void)
+{
+    static const char *const SCHEDULE[] = {"1f1b", "interleaved", "zb-h1"};
+    Job job = {.model = "gpt2:layers=96,hidden=12288,heads=96,ffn=49152,seq=2048,"
+                        "precision=mixed,global_batch=1536",
+               .fidelity = "stage",
+               .planner = planner_find("manual", NULL)};
+    g_autoptr(Cluster) cluster = cluster_load("128x8xa100-80g@8xib-hdr", &job.error);
+    check(&job);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    job.view = view;
+    for (uint32_t s = 0; s < G_N_ELEMENTS(SCHEDULE); s++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        planner_options_set(&options, "pp", "16", NULL);
+        planner_options_set(&options, "tp", "8", NULL);
+        planner_options_set(&options, "schedule", SCHEDULE[s], NULL);
+        job.plan = planner_plan(job.planner, job.model, "bench", view, &options,
+                                &job.graph, &job.error);
+        check(&job);
+        const double all_s = bench_run(SCHEDULE[s], simulate, &job),
+                     part_s = bench_run("by a part", evaluate_shortly, &job);
+        printf("%-36s %10.1f times as fast\n", "", all_s / part_s);
+        g_clear_pointer(&job.plan, plan_free);
+        g_clear_pointer(&job.graph, graph_free);
+    }
+}
+
 /* Answers of auto on unlike machines: a first one where programs are long, and a normal one. */
 static void answer(void *data)
 {
@@ -126,6 +168,10 @@ static void bench_answers(Job *job)
          "llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,vocab=128256,"
          "seq=8192,global_batch=512,precision=bf16",
          "4x8xh100-sxm@8xib-ndr+2x8xh20", "40"},
+        {"GPT-3 175B on 1,024 A100",
+         "gpt2:layers=96,hidden=12288,heads=96,ffn=49152,seq=2048,precision=mixed,"
+         "global_batch=1536",
+         "128x8xa100-80g@8xib-hdr", "40"},
         {"GPT of 1.3B on 24 mixed",
          "gpt2:layers=24,hidden=2048,heads=16,ffn=8192,seq=2048,precision=mixed,"
          "global_batch=64",
@@ -157,6 +203,7 @@ int main(void)
     if (!small)
         g_error("%s", job.error->message);
     g_autoptr(ClusterView) gpus = cluster_view(small, GRANULARITY_GPU);
+    bench_parts();
     bench_answers(&job);
     job.view = gpus;
     bench_families(&job);
