@@ -85,7 +85,13 @@ static void fill_times(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
     const uint32_t n_layers = c->model->n_layers;
     for (uint32_t r = 0; r < c->s->dp; r++) {
-        const AmpDelay *delay = rows->delay[stage % c->s->pp * c->s->dp + r];
+        const uint32_t at = stage % c->s->pp * c->s->dp + r, row = c->s->pp * c->s->dp;
+        const AmpDelay *delay = rows->delay[at];
+        bool alike = r > 0 && rows->delay[at - 1] == delay;
+        for (uint32_t m = 0; m < rows->n_modes; m++)
+            alike = alike && rows->again[m * row + at] == rows->again[m * row + at - 1];
+        if (alike)
+            continue;
         for (uint32_t l = 0; l < n_layers; l++) {
             double *time = &rows->time[(size_t)stage * n_layers + l];
             double again_s = 0;

@@ -5,6 +5,7 @@
  * soon as the stage's last backward has passed it on all replicas, between the messages of
  * tensor parallelism. */
 #include <math.h>
+#include <string.h>
 
 #include "synth/amp/cost.h"
 
@@ -20,6 +21,8 @@ typedef struct {
     /* [(group * n_groups + to_group) * dp + replica]: when the link is free */
     double *link;
     double *reduced; /* [layer]: when its gradients have been all-reduced */
+    /* the first of the replicas that take the same times: the others do as they do */
+    uint32_t n_unlike, *unlike;
 } Walk;
 
 static const AmpDelay *delay_of(const Walk *w, AmpPass pass, uint32_t group, uint32_t r,
@@ -129,15 +132,15 @@ static void last_backward(Walk *w, uint32_t stage)
     AmpClocks *clocks = &w->clocks[group * dp];
     for (uint32_t l = w->first[stage + 1]; l-- > w->first[stage];) {
         double end = 0;
-        for (uint32_t r = 0; r < dp; r++) {
+        values_at (const uint32_t, r, i, w->unlike, w->n_unlike) {
             for (AmpWhen part = first_part(w, stage, l); part < AMP_AGAIN_PARTS; part++)
                 run_again(w, stage, r, l, part);
             clocks[r] = amp_clocks_pass(
                 &clocks[r], &rows->last[group * dp + r][AMP_BACKWARD * w->n_layers + l]);
             end = MAX(end, clocks[r].s[CLOCK_STREAM]);
         }
-        for (uint32_t r = 0; dp > 1 && r < dp; r++)
-            clocks[r].s[CLOCK_STREAM] = end;
+        for (uint32_t i = 0; dp > 1 && i < w->n_unlike; i++)
+            clocks[w->unlike[i]].s[CLOCK_STREAM] = end;
         w->reduced[l] = end;
     }
 }
@@ -150,21 +153,21 @@ static void amp_run_step(Walk *w, SynthStep step)
     const uint32_t dp = rows->dp, group = step.stage % w->n_groups;
     const size_t at = ((size_t)step.stage * rows->n_microbatches + step.microbatch) * dp;
     AmpClocks *clocks = &w->clocks[group * dp];
-    for (uint32_t r = 0;
-         step.backward && w->first[step.stage] < w->first[step.stage + 1] && r < dp; r++)
-        run_again(w, step.stage, r, w->first[step.stage + 1] - 1, AMP_EARLY);
-    for (uint32_t r = 0; r < dp; r++)
+    values_at (const uint32_t, r, i, w->unlike, w->n_unlike)
+        if (step.backward && w->first[step.stage] < w->first[step.stage + 1])
+            run_again(w, step.stage, r, w->first[step.stage + 1] - 1, AMP_EARLY);
+    values_at (const uint32_t, r, i, w->unlike, w->n_unlike)
         clocks[r].s[CLOCK_DEVICE] =
             MAX(clocks[r].s[CLOCK_DEVICE],
                 step.backward ? w->returns[at + r] : w->arrives[at + r]);
     if (step.backward && step.microbatch + 1 == rows->n_microbatches)
         last_backward(w, step.stage);
     else
-        for (uint32_t r = 0; r < dp; r++)
+        values_at (const uint32_t, r, i, w->unlike, w->n_unlike)
             clocks[r] = amp_clocks_pass(
                 &clocks[r],
                 &(step.backward ? w->backward : w->forward)[step.stage * dp + r]);
-    for (uint32_t r = 0; r < dp; r++)
+    values_at (const uint32_t, r, i, w->unlike, w->n_unlike)
         send_on(w, step, r);
 }
 
@@ -272,6 +275,30 @@ static double update(const Walk *w, uint32_t group, uint32_t r, double reduced_s
     return made_s(&clocks);
 }
 
+/* Whether two replicas take the same times. */
+static bool walk_is_alike(const AmpRows *rows, uint32_t n_layers, uint32_t r,
+                          uint32_t other)
+{
+    const uint32_t dp = rows->dp, n_groups = rows->problem.n_stages / rows->chunks;
+    bool alike = true;
+    for (uint32_t g = 0; alike && g < n_groups; g++) {
+        const uint32_t x = g * dp + r, y = g * dp + other;
+        alike = rows->delay[x] == rows->delay[y] && rows->last[x] == rows->last[y] &&
+                rows->launch_s[x] == rows->launch_s[y];
+        for (uint32_t m = 0; m < rows->n_modes; m++)
+            alike &=
+                rows->again[m * n_groups * dp + x] == rows->again[m * n_groups * dp + y];
+    }
+    for (uint32_t s = 0; alike && s + 1 < rows->problem.n_stages; s++) {
+        const size_t x = ((size_t)s * dp + r) * n_layers,
+                     y = ((size_t)s * dp + other) * n_layers,
+                     bytes = n_layers * sizeof *rows->send_s;
+        alike = memcmp(rows->send_s + x, rows->send_s + y, bytes) == 0 &&
+                memcmp(rows->return_s + x, rows->return_s + y, bytes) == 0;
+    }
+    return alike;
+}
+
 double amp_rows_walk(const AmpRows *rows, const uint32_t *first)
 {
     g_assert(first[0] == 0);
@@ -285,17 +312,25 @@ double amp_rows_walk(const AmpRows *rows, const uint32_t *first)
                       *returns = g_new0(double, n_steps),
                       *link = g_new0(double, n_groups *n_groups *dp),
                       *reduced = g_new0(double, rows->problem.n_layers);
+    g_autofree uint32_t *unlike = g_new(uint32_t, dp);
     Walk w = {rows,    first,    n_groups, rows->problem.n_layers,
               forward, backward, clocks,   arrives,
-              returns, link,     reduced};
+              returns, link,     reduced,  0,
+              unlike};
     double end = 0;
+    for (uint32_t r = 0, k; r < dp; r++) {
+        for (k = 0; k < w.n_unlike && !walk_is_alike(rows, w.n_layers, unlike[k], r);)
+            k++;
+        if (k == w.n_unlike)
+            unlike[w.n_unlike++] = r;
+    }
     for (uint32_t stage = 0; stage < n_stages; stage++)
-        for (uint32_t r = 0; r < dp; r++)
+        values_at (const uint32_t, r, i, w.unlike, w.n_unlike)
             join_layers(&w, stage, r);
     run_steps(&w);
     g_autofree Sync *sync = share_ports(&w);
     for (uint32_t group = 0; group < n_groups; group++)
-        for (uint32_t r = 0; r < dp; r++)
+        values_at (const uint32_t, r, i, w.unlike, w.n_unlike)
             end = MAX(end, update(&w, group, r, sync[group].end_s));
     return end;
 }
