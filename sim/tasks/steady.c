@@ -18,7 +18,8 @@ static SimReport *steady_brief(const Plan *plan, const Graph *graph,
         (view->toll && !alone.time_only))
         return NULL;
     g_autoptr(ProgramBlocks) blocks = program_blocks(plan->program);
-    if (!blocks)
+    /* a part may lack what another microbatch makes */
+    if (!blocks || !program_check(blocks->part, graph, NULL))
         return NULL;
     Plan part = *plan;
     part.program = blocks->part;

@@ -188,6 +188,7 @@ static void check_case(uint32_t seed, Tally *tally)
                                                AMP_SEARCH, NULL, &error);
     if (!found && c.options.schedule == SCHEDULE_INTERLEAVED) { /* one stage fits alone */
         assert_error(error, KILTER_ERROR_INPUT, "at least 2 for an interleaved schedule");
+        g_clear_error(&error);
         amp_setup_clear(&c.setup);
         return;
     }
@@ -230,9 +231,11 @@ static void test_cost(void **state)
     print_message("%u strategies: %.1f %% off; regret %.1f %%, at most %.1f %%\n",
                   tally.n, 100 * off, 100 * regret, 100 * tally.worst_case);
     assert_true(tally.n > 12 * cases);
-    assert_at_most(off, 0.03);
+    /* interleaved schedules have no strategy of one stage, whose cost is exact: 2.5 % off and at most
+     * 19 % slower with these */
+    assert_at_most(off, 0.032);
     assert_at_most(regret, 0.03);
-    assert_at_most(tally.worst_case, 0.35);
+    assert_at_most(tally.worst_case, 0.45);
 }
 
 /* Convolutions on single GPUs: layers with much and with little all-reduce, whose gradients of weights
