@@ -171,7 +171,7 @@ static void blocks_add(ProgramBlocks *blocks, const Cutting *c, uint32_t from,
     }
 }
 
-ProgramBlocks *program_blocks(const Program *program)
+ProgramBlocks *program_blocks(const Program *program, const Graph *graph)
 {
     g_auto(Cutting) c = {.program = program};
     if (program->n_microbatches < 2 || program->n_groups == 0 || !cutting_cut(&c))
@@ -180,16 +180,18 @@ ProgramBlocks *program_blocks(const Program *program)
     cutting_choose(&c);
     if (c.n_ranks < 2 || 2 * c.n_ranks > program_parts(program))
         return NULL;
-    ProgramBlocks *blocks = g_new0(ProgramBlocks, 1);
+    g_autoptr(ProgramBlocks) blocks = g_new0(ProgramBlocks, 1);
     blocks->n_microbatches = program_parts(program);
     blocks_make_part(blocks, &c);
+    if (!program_check(blocks->part, graph, NULL))
+        return NULL;
     blocks->block =
         g_new(ProgramBlock, c.cut->len + (size_t)c.times * (c.end - c.from) + 1);
     blocks_add(blocks, &c, 0, c.end, 0, false);
     for (uint32_t r = 1; r <= c.times; r++)
         blocks_add(blocks, &c, c.from, c.end, r * c.later, true);
     blocks_add(blocks, &c, c.end, c.cut->len, c.times * c.later, false);
-    return blocks;
+    return g_steal_pointer(&blocks);
 }
 
 FREE_DEFINE(program_blocks_free, ProgramBlocks, blocks, program_free(blocks->part),

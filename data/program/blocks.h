@@ -26,6 +26,7 @@ typedef struct ProgramBlocks {
     uint32_t n_microbatches; /* with those that the program leaves out */
 } ProgramBlocks;
 
-/* NULL: a part would have no fewer than half of the microbatches. */
-ProgramBlocks *program_blocks(const Program *program);
+/* NULL: a part would have no fewer than half of the microbatches, or it would be no program, as it
+ * lacks what another microbatch makes. */
+ProgramBlocks *program_blocks(const Program *program, const Graph *graph);
 AUTOPTR(program_blocks_free, ProgramBlocks)

@@ -17,9 +17,8 @@ static SimReport *steady_brief(const Plan *plan, const Graph *graph,
         plan->program->successive || plan->strategy.offload ||
         (view->toll && !alone.time_only))
         return NULL;
-    g_autoptr(ProgramBlocks) blocks = program_blocks(plan->program);
-    /* a part may lack what another microbatch makes */
-    if (!blocks || !program_check(blocks->part, graph, NULL))
+    g_autoptr(ProgramBlocks) blocks = program_blocks(plan->program, graph);
+    if (!blocks)
         return NULL;
     Plan part = *plan;
     part.program = blocks->part;

@@ -313,14 +313,12 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
     return true;
 }
 
-/* Checks a program by the microbatches that are unlike each other, or else whole: a part of it may
- * lack what another microbatch makes. */
+/* Checks a program by the microbatches that are unlike each other, or else whole. */
 static bool pipeline_check_program(const Program *program, const Graph *graph,
                                    GError **error)
 {
-    g_autoptr(ProgramBlocks) blocks = program_blocks(program);
-    return (blocks && program_check(blocks->part, graph, NULL)) ||
-           program_check(program, graph, error);
+    g_autoptr(ProgramBlocks) blocks = program_blocks(program, graph);
+    return blocks || program_check(program, graph, error);
 }
 
 Program *synth_pipeline(const Program *inner, const Graph *graph,
