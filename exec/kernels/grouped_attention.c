@@ -7,6 +7,7 @@
  *
  * for each head and sample separately. The materialised kind keeps P, the fused one L, from which
  * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits.
+ * Plain attention (Vaswani et al. 2017, Eq. 1) has g = 1 and all three in one tensor qkv[b,s,3,h,D].
  * With tables of distances r = q - k, S = (Q . K + Q . A[r] + K . B[r]) / sqrt(3 D), A the third
  * operand, B the fourth (DeBERTa: He et al. 2021, Eq. 4). */
 #include <math.h>
@@ -17,9 +18,12 @@
 
 /* Extents of one call, on this shard, and its masks. */
 typedef struct {
-    uint64_t batch, queries, keys, heads, group, size, width, values;
+    uint64_t batch, queries, keys, heads, group, size, values;
     uint64_t first_head, first_member, all_members;
     uint64_t first_query; /* position in the sequence of the shard's first query */
+    /* elements of a token in the tensors of queries and of keys; those before its first key, from
+     * a head's key to the next one's, and from a key to its value */
+    uint64_t q_row, kv_row, first_key, key_step, to_value;
     const OpAttr *attr;
     const double *a, *b; /* A[R,h,D], B[R,h,g,D], or NULL */
     uint64_t rows;
@@ -27,10 +31,29 @@ typedef struct {
     MaskRows mask;
 } Shape;
 
-/* `q`: the index of q among the op's inputs; kv is next. */
+/* qkv[b,s,3,h,D], whose tokens have three rows of heads. */
+static void packed_shape_set(Shape *n, const ExecTensor *x, const uint32_t *whole)
+{
+    n->heads = x->dim[3];
+    n->group = n->all_members = 1;
+    n->values = n->key_step = n->size;
+    n->first_head = x->offset[3];
+    n->first_member = 0;
+    n->first_key = n->to_value = n->heads * n->size;
+    n->q_row = n->kv_row = 3 * n->first_key;
+    n->mask.heads = n->mask.all_heads = whole[3];
+}
+
+static bool attention_is_packed(const Op *op)
+{
+    return op->kind == OP_ATTENTION || op->kind == OP_ATTENTION_DX;
+}
+
+/* `q`: the index of q among the op's inputs; kv is next, or the same. */
 static Shape grouped_shape_of(const KernelCall *call, uint32_t q)
 {
-    const ExecTensor *x = &call->in[q], *kv = &call->in[q + 1];
+    const bool packed = attention_is_packed(call->op);
+    const ExecTensor *x = &call->in[q], *kv = packed ? x : x + 1;
     const uint32_t *whole = graph_tensor(call->graph, call->op->in[q])->dim;
     Shape n = {.batch = x->dim[0],
                .queries = x->dim[1],
@@ -38,12 +61,15 @@ static Shape grouped_shape_of(const KernelCall *call, uint32_t q)
                .heads = x->dim[2],
                .group = x->dim[3],
                .size = x->dim[4],
-               .width = kv->dim[3],
                .values = kv->dim[3] - x->dim[4],
                .first_head = x->offset[2],
                .first_member = x->offset[3],
                .all_members = whole[3],
                .first_query = x->offset[1],
+               .q_row = (uint64_t)x->dim[2] * x->dim[3] * x->dim[4],
+               .kv_row = (uint64_t)x->dim[2] * kv->dim[3],
+               .key_step = kv->dim[3],
+               .to_value = x->dim[4],
                .attr = &call->op->attr,
                .scale = 1 / sqrt((double)x->dim[4])};
     if (call->op->kind == OP_RELATIVE_ATTENTION ||
@@ -59,12 +85,15 @@ static Shape grouped_shape_of(const KernelCall *call, uint32_t q)
                         .first_sample = x->offset[0],
                         .all_heads = (uint64_t)whole[2] * whole[3],
                         .size = MAX(n.queries, n.keys)};
+    if (packed)
+        packed_shape_set(&n, x, whole);
     return n;
 }
 
 /* One query: its place in the shard and in the whole tensor. */
 typedef struct {
-    uint64_t b, q, h, at; /* at: index of q[b,q,h,g,.], in vectors */
+    uint64_t b, q, h, at; /* at: index of y[b,q,h,g,.], in vectors */
+    uint64_t first;       /* first element of q[b,q,h,g,.] */
     uint64_t statistic;   /* index of L[b,h,g,q] */
     uint64_t head;        /* head in the whole tensor */
 } Query;
@@ -78,6 +107,8 @@ static Query query_of(const Shape *n, uint64_t i)
                    .q = q,
                    .h = h,
                    .at = i,
+                   .first =
+                       (b * n->queries + q) * n->q_row + (h * n->group + g) * n->size,
                    .statistic = ((b * n->heads + h) * n->group + g) * n->queries + q,
                    .head = (h + n->first_head) * n->all_members + g + n->first_member};
 }
@@ -90,7 +121,7 @@ static uint64_t n_queries(const Shape *n)
 /* First element of kv[b,k,h,.]. */
 static uint64_t at_key(const Shape *n, const Query *i, uint64_t k)
 {
-    return ((i->b * n->keys + k) * n->heads + i->h) * n->width;
+    return (i->b * n->keys + k) * n->kv_row + n->first_key + i->h * n->key_step;
 }
 
 static double factor_of(const Shape *n, const Query *i, uint64_t k)
@@ -117,7 +148,7 @@ static void grouped_scores_of(const Shape *n, const Query *i, const double *q,
     const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
     const uint64_t at = n->first_query + i->q;
     for (uint64_t k = 0; k < n->keys; k++) {
-        const double *x = q + i->at * n->size, *y = kv + at_key(n, i, k);
+        const double *x = q + i->first, *y = kv + at_key(n, i, k);
         double sum = dot(x, y, n->size);
         if (n->a) {
             uint64_t b, a = at_distance(n, i, k, &b);
@@ -146,7 +177,8 @@ static double softmax_row(double *row, uint64_t n, double sink)
 static void attend(const KernelCall *call, bool fused)
 {
     const Shape n = grouped_shape_of(call, 0);
-    const double *q = call->in[0].data, *kv = call->in[1].data;
+    const double *q = call->in[0].data,
+                 *kv = call->in[attention_is_packed(call->op) ? 0 : 1].data;
     g_autofree double *scratch = g_new(double, n.keys + 1);
     for (uint64_t i = 0; i < n_queries(&n); i++) {
         const Query query = query_of(&n, i);
@@ -162,9 +194,12 @@ static void attend(const KernelCall *call, bool fused)
         for (uint64_t k = 0; k < n.keys; k++)
             add_scaled(call->out[0].data + i * n.values,
                        factor_of(&n, &query, k) * row[k],
-                       kv + at_key(&n, &query, k) + n.size, n.values);
+                       kv + at_key(&n, &query, k) + n.to_value, n.values);
     }
 }
+
+/* In: qkv[b,Q,3,h,D]. Out: y[b,Q,h,D], P[b,h,Q,K]. */
+KERNEL(attention, attend(call, false))
 
 /* In: q[b,Q,h,g,D], kv[b,K,h,E]. Out: y[b,Q,h,g,V], P[b,h,g,Q,K]. */
 KERNEL(grouped_attention, attend(call, false))
@@ -175,24 +210,25 @@ KERNEL(relative_attention, attend(call, false))
 /* In: q, kv, sink[h,g] or none. Out: y, L[b,h,g,Q]. */
 KERNEL(fused_attention, attend(call, true))
 
-/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q, kv, and P,
- * L, or A and B, which have gradients, too. Out: dq, dkv. */
+/* dP = f dy . V, dS = P (dP - sum P dP), dQ = dS K, dK = dS Q, dV = f P dy. In: dy, q and kv (or
+ * qkv), and P, L, or A and B, which have gradients, too. Out: dq, dkv. */
 static void attend_dx(const KernelCall *call, bool fused)
 {
     const Shape n = grouped_shape_of(call, 1);
-    const double *dy = call->in[0].data, *q = call->in[1].data, *kv = call->in[2].data;
-    double *dq = call->out[0].data, *dkv = call->out[1].data;
+    const uint32_t more = attention_is_packed(call->op) ? 0 : 1;
+    const double *dy = call->in[0].data, *q = call->in[1].data,
+                 *kv = call->in[1 + more].data, *kept = call->in[2 + more].data;
+    double *dq = call->out[0].data, *dkv = call->out[more].data;
     g_autofree double *scratch = g_new(double, n.keys + 1);
     for (uint64_t i = 0; i < n_queries(&n); i++) {
         const Query query = query_of(&n, i);
-        const double *p =
-            fused || n.a ? scratch : call->in[3].data + query.statistic * n.keys;
+        const double *p = fused || n.a ? scratch : kept + query.statistic * n.keys;
         const double *g = dy + i * n.values;
         double mean = 0;
         if (fused) {
             grouped_scores_of(&n, &query, q, kv, scratch);
             for (uint64_t k = 0; k < n.keys; k++)
-                scratch[k] = exp(scratch[k] - call->in[3].data[query.statistic]);
+                scratch[k] = exp(scratch[k] - kept[query.statistic]);
         }
         if (n.a) {
             grouped_scores_of(&n, &query, q, kv, scratch);
@@ -200,26 +236,27 @@ static void attend_dx(const KernelCall *call, bool fused)
         }
         for (uint64_t k = 0; k < n.keys; k++)
             mean += factor_of(&n, &query, k) * p[k] *
-                    dot(g, kv + at_key(&n, &query, k) + n.size, n.values);
+                    dot(g, kv + at_key(&n, &query, k) + n.to_value, n.values);
         for (uint64_t k = 0; k < n.keys; k++) {
             const uint64_t key = at_key(&n, &query, k);
             const double f = factor_of(&n, &query, k);
             const double ds =
-                n.scale * p[k] * (f * dot(g, kv + key + n.size, n.values) - mean);
-            add_scaled(dq + i * n.size, ds, kv + key, n.size);
-            add_scaled(dkv + key, ds, q + i * n.size, n.size);
-            add_scaled(dkv + key + n.size, f * p[k], g, n.values);
+                n.scale * p[k] * (f * dot(g, kv + key + n.to_value, n.values) - mean);
+            add_scaled(dq + query.first, ds, kv + key, n.size);
+            add_scaled(dkv + key, ds, q + query.first, n.size);
+            add_scaled(dkv + key + n.to_value, f * p[k], g, n.values);
             if (!n.a)
                 continue;
             uint64_t b, a = at_distance(&n, &query, k, &b);
-            add_scaled(dq + i * n.size, ds, n.a + a, n.size);
+            add_scaled(dq + query.first, ds, n.a + a, n.size);
             add_scaled(dkv + key, ds, n.b + b, n.size);
-            add_scaled(call->out[2].data + a, ds, q + i * n.size, n.size);
+            add_scaled(call->out[2].data + a, ds, q + query.first, n.size);
             add_scaled(call->out[3].data + b, ds, kv + key, n.size);
         }
     }
 }
 
+KERNEL(attention_dx, attend_dx(call, false))
 KERNEL(grouped_attention_dx, attend_dx(call, false))
 KERNEL(relative_attention_dx, attend_dx(call, false))
 KERNEL(fused_attention_dx, attend_dx(call, true))

@@ -126,80 +126,12 @@ void kernel_join_part(const KernelCall *call)
         y->data[at] = x->data[at / to * from + call->op->attr.first + at % to];
 }
 
-/* --- RMS norms --- */
+/* --- RMS norms of all heads, each of whose devices has a part of the squares --- */
 
 /* 1 / sqrt(mean + epsilon). */
 static double mixer_inverse(double squares, uint64_t n)
 {
     return 1 / sqrt(fmax(0, squares) / (double)n + RMS_NORM_EPSILON);
-}
-
-/* Rows of `width` elements; row r has the weights of group r % groups. */
-typedef struct {
-    uint64_t rows, width, groups;
-} GroupRows;
-
-static GroupRows group_rows_of(const ExecTensor *x)
-{
-    GroupRows n = {1, x->dim[x->rank - 1], 1};
-    for (uint32_t d = 0; d + 1 < x->rank; d++) {
-        n.rows *= x->dim[d];
-        n.groups *= d < 2 ? 1 : x->dim[d];
-    }
-    return n;
-}
-
-static double group_inverse(const double *x, uint64_t n)
-{
-    double squares = 0;
-    for (uint64_t i = 0; i < n; i++)
-        squares += x[i] * x[i];
-    return mixer_inverse(squares, n);
-}
-
-/* In: x[b,s,*,H], gamma[*,H]. */
-void kernel_group_norm(const KernelCall *call)
-{
-    const GroupRows n = group_rows_of(&call->in[0]);
-    for (uint64_t r = 0; r < n.rows; r++) {
-        const double *x = call->in[0].data + r * n.width,
-                     *gamma = call->in[1].data + r % n.groups * n.width;
-        const double inverse = group_inverse(x, n.width);
-        for (uint64_t i = 0; i < n.width; i++)
-            call->out[0].data[r * n.width + i] = x[i] * inverse * gamma[i];
-    }
-}
-
-/* In: dy, x, gamma. */
-void kernel_group_norm_dx(const KernelCall *call)
-{
-    const GroupRows n = group_rows_of(&call->in[1]);
-    for (uint64_t r = 0; r < n.rows; r++) {
-        const double *dy = call->in[0].data + r * n.width,
-                     *x = call->in[1].data + r * n.width,
-                     *gamma = call->in[2].data + r % n.groups * n.width;
-        const double inverse = group_inverse(x, n.width);
-        double along = 0;
-        for (uint64_t i = 0; i < n.width; i++)
-            along += dy[i] * gamma[i] * x[i];
-        along *= inverse * inverse / (double)n.width;
-        for (uint64_t i = 0; i < n.width; i++)
-            call->out[0].data[r * n.width + i] =
-                inverse * (dy[i] * gamma[i] - x[i] * along);
-    }
-}
-
-/* In: dy, x. Out: dgamma[*,H]. */
-void kernel_group_norm_dw(const KernelCall *call)
-{
-    const GroupRows n = group_rows_of(&call->in[1]);
-    for (uint64_t r = 0; r < n.rows; r++) {
-        const double *dy = call->in[0].data + r * n.width,
-                     *x = call->in[1].data + r * n.width;
-        const double inverse = group_inverse(x, n.width);
-        for (uint64_t i = 0; i < n.width; i++)
-            call->out[0].data[r % n.groups * n.width + i] += dy[i] * x[i] * inverse;
-    }
 }
 
 /* Elements of a token of x[b,s,*]. */

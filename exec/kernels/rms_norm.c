@@ -1,17 +1,23 @@
-/* Root mean square norm (Zhang and Sennrich 2019): of whole rows, or of the first elements of each
- * row (the keys of a vector of keys and values), while the other elements pass unchanged. */
+/* Root mean square norm (Zhang and Sennrich 2019): of whole rows, of rows of several groups with
+ * weights of their own, or of the first elements of each row (the keys of a vector of keys and
+ * values), while the other elements pass unchanged. */
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
 
-/* Rows of `width` elements of which the first `n` are normalised. */
+/* Rows of `width` elements of which the first `n` are normalised; row r has the weights of group r
+ * % groups. */
 typedef struct {
-    uint64_t rows, width, n;
+    uint64_t rows, width, n, groups;
 } Rows;
 
-static Rows rows_of(const ExecTensor *x, uint64_t n)
+/* gamma[n], or of group norm gamma[*,n] for x[b,s,*,n]. */
+static Rows rows_of(const ExecTensor *x, const ExecTensor *gamma)
 {
-    return (Rows){.rows = kernel_rows(x), .width = x->dim[x->rank - 1], .n = n};
+    return (Rows){.rows = kernel_rows(x),
+                  .width = x->dim[x->rank - 1],
+                  .n = gamma->dim[gamma->rank - 1],
+                  .groups = kernel_rows(gamma)};
 }
 
 /* 1 / sqrt(mean of squares + epsilon). */
@@ -23,13 +29,13 @@ static double row_inverse(const double *x, uint64_t n)
     return 1 / sqrt(squares / (double)n + RMS_NORM_EPSILON);
 }
 
-/* y = x gamma / rms(x). In: x[*,H], gamma[H]; or x[*,E], gamma[D]. */
+/* y = x gamma / rms(x). In: x[*,H], gamma[H]; x[b,s,*,H], gamma[*,H]; or x[*,E], gamma[D]. */
 void kernel_rms_norm(const KernelCall *call)
 {
-    const Rows n = rows_of(&call->in[0], call->in[1].dim[0]);
-    const double *gamma = call->in[1].data;
+    const Rows n = rows_of(&call->in[0], &call->in[1]);
     for (uint64_t r = 0; r < n.rows; r++) {
-        const double *x = call->in[0].data + r * n.width;
+        const double *x = call->in[0].data + r * n.width,
+                     *gamma = call->in[1].data + r % n.groups * n.n;
         double *y = call->out[0].data + r * n.width;
         const double inverse = row_inverse(x, n.n);
         for (uint64_t i = 0; i < n.width; i++)
@@ -40,11 +46,11 @@ void kernel_rms_norm(const KernelCall *call)
 /* With g = dy gamma: dx = (g - x mean(g x) / rms^2) / rms. In: dy, x, gamma. */
 void kernel_rms_norm_dx(const KernelCall *call)
 {
-    const Rows n = rows_of(&call->in[1], call->in[2].dim[0]);
-    const double *gamma = call->in[2].data;
+    const Rows n = rows_of(&call->in[1], &call->in[2]);
     for (uint64_t r = 0; r < n.rows; r++) {
         const double *dy = call->in[0].data + r * n.width,
-                     *x = call->in[1].data + r * n.width;
+                     *x = call->in[1].data + r * n.width,
+                     *gamma = call->in[2].data + r % n.groups * n.n;
         double *dx = call->out[0].data + r * n.width, dot = 0;
         const double inverse = row_inverse(x, n.n);
         for (uint64_t i = 0; i < n.n; i++)
@@ -59,25 +65,30 @@ void kernel_rms_norm_dx(const KernelCall *call)
 void kernel_rms_norm_dw(const KernelCall *call)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];
-    const uint64_t h = dy->dim[dy->rank - 1];
+    const uint64_t h = dy->dim[dy->rank - 1], rows = kernel_rows(x);
     const uint64_t first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
-    const Rows n = rows_of(x, x->dim[x->rank - 1]);
-    for (uint64_t r = 0; r < n.rows; r++) {
-        const double *from = x->data + r * n.width, inverse = row_inverse(from, n.n);
+    const uint64_t width = x->dim[x->rank - 1];
+    for (uint64_t r = 0; r < rows; r++) {
+        const double *from = x->data + r * width, inverse = row_inverse(from, width);
         for (uint64_t i = 0; i < h; i++)
             call->out[0].data[i] += dy->data[r * h + i] * from[first + i] * inverse;
     }
 }
 
-/* The same for gamma[D]. In: dy[*,E], x[*,E]. */
+/* The same for gamma[D] of x[*,E], or for gamma[*,H] of groups. In: dy, x. */
 void kernel_key_norm_dw(const KernelCall *call)
 {
-    const Rows n = rows_of(&call->in[1], call->out[0].dim[0]);
+    const Rows n = rows_of(&call->in[1], &call->out[0]);
     for (uint64_t r = 0; r < n.rows; r++) {
         const double *dy = call->in[0].data + r * n.width,
                      *x = call->in[1].data + r * n.width;
+        double *dgamma = call->out[0].data + r % n.groups * n.n;
         const double inverse = row_inverse(x, n.n);
         for (uint64_t i = 0; i < n.n; i++)
-            call->out[0].data[i] += dy[i] * x[i] * inverse;
+            dgamma[i] += dy[i] * x[i] * inverse;
     }
 }
+
+KERNEL(group_norm, kernel_rms_norm(call))
+KERNEL(group_norm_dx, kernel_rms_norm_dx(call))
+KERNEL(group_norm_dw, kernel_key_norm_dw(call))
