@@ -1,6 +1,6 @@
 /* Attention with stored probabilities, on GPUs. */
-// Scaled dot-product self-attention; see exec/kernels/grouped_attention.c for shapes and equations. All
-// heads of all samples are one batch of matrix products over qkv where it lies.
+// Scaled dot-product self-attention; see exec/kernels/grouped_attention.c for shapes and equations.
+// All heads of all samples are one batch of matrix products over qkv where it lies.
 #include <cmath>
 
 #include "exec/cuda/launch.cuh"

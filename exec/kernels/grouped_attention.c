@@ -7,7 +7,7 @@
  *
  * for each head and sample separately. The materialised kind keeps P, the fused one L, from which
  * the backward makes P again (Dao et al. 2022, Algorithm 4). Sinks: Xiao et al. 2023, as logits.
- * Plain attention (Vaswani et al. 2017, Eq. 1) has g = 1 and all three in one tensor qkv[b,s,3,h,D].
+ * Plain attention (Vaswani et al. 2017, Eq. 1) has g = 1 and one tensor qkv[b,s,3,h,D].
  * With tables of distances r = q - k, S = (Q . K + Q . A[r] + K . B[r]) / sqrt(3 D), A the third
  * operand, B the fourth (DeBERTa: He et al. 2021, Eq. 4). */
 #include <math.h>

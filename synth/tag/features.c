@@ -8,9 +8,6 @@
 #include "synth/tag/feedback.h"
 #include "synth/tag/rows.h"
 
-/* Where the views have what running the strategy says. */
-enum { GROUP_MAKESPAN = 8, GROUP_WAIT = 9, SET_BUSY = 6, SET_MEMORY = 7, LINK_BUSY = 1 };
-
 struct NetCase {
     const TagSpace *space;
     const TagWork *work;
@@ -223,26 +220,15 @@ static void view_feedback(const NetCase *c, NetView *v, TagEvaluator *evaluator,
     g_autoptr(TagFeedback) feedback =
         tag_feedback_new(c->space, c->work, c->quick, program);
     for (uint32_t i = 0; i < v->n_groups; i++) {
-        v->group[i * NET_GROUP + GROUP_MAKESPAN] = feedback->makespan[i];
-        v->group[i * NET_GROUP + GROUP_WAIT] = feedback->wait[i];
+        v->group[i * NET_GROUP + NET_GROUP_MAKESPAN] = feedback->makespan[i];
+        v->group[i * NET_GROUP + NET_GROUP_WAIT] = feedback->wait[i];
     }
     for (uint32_t s = 0; s < v->n_sets; s++) {
-        v->set[s * NET_SET + SET_BUSY] = feedback->busy[s];
-        v->set[s * NET_SET + SET_MEMORY] = feedback->memory[s];
+        v->set[s * NET_SET + NET_SET_BUSY] = feedback->busy[s];
+        v->set[s * NET_SET + NET_SET_MEMORY] = feedback->memory[s];
     }
     for (uint32_t e = 0; e < v->n_sets * v->n_sets; e++)
-        v->link[e * NET_LINK + LINK_BUSY] = feedback->link[e];
-}
-
-void net_view_forget_feedback(NetView *v)
-{
-    for (uint32_t i = 0; i < v->n_groups; i++)
-        v->group[i * NET_GROUP + GROUP_MAKESPAN] = v->group[i * NET_GROUP + GROUP_WAIT] =
-            0;
-    for (uint32_t s = 0; s < v->n_sets; s++)
-        v->set[s * NET_SET + SET_BUSY] = v->set[s * NET_SET + SET_MEMORY] = 0;
-    for (uint32_t e = 0; e < v->n_sets * v->n_sets; e++)
-        v->link[e * NET_LINK + LINK_BUSY] = 0;
+        v->link[e * NET_LINK + NET_LINK_BUSY] = feedback->link[e];
 }
 
 static void view_actions(const NetCase *c, NetView *v)

@@ -30,6 +30,15 @@ enum {
     NET_PLACED = 2 /* whether the strategy places the group on the set; its time there */
 };
 
+/* Where the views have what running the strategy says. */
+enum {
+    NET_GROUP_MAKESPAN = 8,
+    NET_GROUP_WAIT = 9,
+    NET_SET_BUSY = 6,
+    NET_SET_MEMORY = 7,
+    NET_LINK_BUSY = 1
+};
+
 /* A vertex of the tree search as the network sees it. */
 typedef struct {
     uint32_t n_groups, n_sets, n_actions, n_flows;
@@ -47,8 +56,6 @@ typedef struct {
 } NetView;
 
 void net_view_free(NetView *view);
-/* Sets what running the strategy says to 0 (TAG's Fig. 7). */
-void net_view_forget_feedback(NetView *view);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(NetView, net_view_free)
 
 /* A vertex that was visited often, and the part of the visits that each action got. */
@@ -57,25 +64,35 @@ typedef struct {
     double *target; /* [n_actions] */
 } NetLesson;
 
-void net_lesson_free(NetLesson *lesson);
+enum { NET_WIDTH = 32, NET_LAYERS = 2, NET_KINDS = 5 };
 
-typedef struct TagNet TagNet;
+/* The weights of a layer: W, W', p, q, r for each kind of edges, then the biases of groups and of
+ * sets. */
+enum {
+    NET_EDGE_MOST = MAX(NET_PLACED, NET_LINK),
+    NET_KIND_SIZE =
+        NET_WIDTH * NET_WIDTH + NET_EDGE_MOST * NET_WIDTH + 2 * NET_WIDTH + NET_EDGE_MOST,
+    NET_LAYER_SIZE = NET_KINDS * NET_KIND_SIZE + 2 * NET_WIDTH,
+    NET_DECODER_SIZE = 2 * NET_WIDTH * NET_WIDTH + NET_ACTION * NET_WIDTH + NET_WIDTH +
+                       NET_WIDTH + NET_ACTION,
+    NET_SIZE =
+        (NET_GROUP + NET_SET) * NET_WIDTH + NET_LAYERS * NET_LAYER_SIZE + NET_DECODER_SIZE
+};
 
-TagNet *tag_net_new(uint64_t seed);
+typedef struct {
+    double weight[NET_SIZE];
+} TagNet;
+
 AUTOPTR(tag_net_free, TagNet)
 
 /* Reads a text file: comments that tell the weights' origin, then the weights in order.
  * KILTER_ERROR_INPUT names the line. */
 TagNet *tag_net_read(const char *file, GError **error);
-char *tag_net_text(const TagNet *net, const char *comment);
-
-uint32_t tag_net_size(void);
-double *tag_net_weights(TagNet *net);
 
 /* Computes the priors. prior: out, [n_actions], sums to 1. */
 void tag_net_priors(const TagNet *net, const NetView *view, double *prior);
 
-/* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its
- * gradient to gradient [tag_net_size()]. */
-double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
-                     double *gradient);
+/* Computes the scores, [n_actions], from which the priors are made; returns their place on the tape
+ * (synth/tag/tape.h). */
+struct Tape;
+uint32_t tag_net_scores(const TagNet *net, const NetView *view, struct Tape *tape);

@@ -272,8 +272,8 @@ void synth_tag_search(const TagSpace *space, const TagWork *work, SimQuick *quic
         tag_search_exact(&t);
     else if (search->method == TAG_CHAIN)
         tag_search_chain(&t);
-    else if (search->method == TAG_AHEAD)
-        tag_search_ahead(&t);
+    else if (search->method == TAG_OWN)
+        search->own(&t);
     else
         tag_search_best(&t);
     const SimQuickTimes times = tag_times(evaluator, result->action);

@@ -44,7 +44,10 @@
 #include "synth/tag/sfb_graph.h"
 #include "synth/tag/tag.h"
 
-typedef enum { TAG_BEST, TAG_MCTS, TAG_EXACT, TAG_CHAIN, TAG_AHEAD } TagMethod;
+typedef struct TagState TagState; /* synth/tag/search_state.h */
+
+/* TAG_OWN: a search of the caller's. */
+typedef enum { TAG_BEST, TAG_MCTS, TAG_EXACT, TAG_CHAIN, TAG_OWN } TagMethod;
 typedef enum { TAG_BY_STAGE, TAG_BY_FLOW } TagObjective;
 
 typedef struct {
@@ -58,9 +61,9 @@ typedef struct {
     double heat;
     uint32_t leaves;  /* mcts: of a round; 0 and 1: one after the other */
     uint32_t threads; /* mcts: that evaluate them, at most; 0: the number of processors */
-    const TagNet *net; /* mcts: gives the priors; NULL: uniform priors */
-    /* mcts: out, NetLesson of vertices with at least lesson_visits visits; ahead: of each vertex,
-     * what a look at all its actions says; or NULL */
+    const TagNet *net;            /* mcts: gives the priors; NULL: uniform priors */
+    void (*own)(TagState *state); /* TAG_OWN */
+    /* mcts: out, NetLesson of vertices with at least lesson_visits visits; or NULL */
     GPtrArray *lessons;
     uint32_t lesson_visits; /* see `lessons` */
     bool until_beaten;      /* ends as soon as a strategy beats data parallelism */

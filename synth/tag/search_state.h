@@ -4,7 +4,7 @@
 #include "synth/tag/features.h"
 #include "synth/tag/search.h"
 
-typedef struct {
+struct TagState {
     const TagSpace *space;
     const TagWork *work;
     SimQuick *quick;
@@ -21,7 +21,7 @@ typedef struct {
     double dp_s;
     GRand *rand;
     TagResult *result;
-} TagState;
+};
 
 /* Whether the evaluations or the time are used up. */
 bool tag_state_is_over(const TagState *t);
@@ -40,6 +40,5 @@ NetView *tag_state_view(const TagState *t, const NetCase *net, const uint16_t *a
                         uint32_t depth);
 
 void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
-void tag_search_ahead(TagState *t); /* synth/tag/ahead.c */
 void tag_search_chain(TagState *t); /* synth/tag/chain.c */
 void tag_search_exact(TagState *t); /* synth/tag/exact.c */

@@ -1,8 +1,8 @@
-/* Products, sums and attention over small matrices, and their gradients backwards. Private to
- * synth/tag.
+/* Products, sums and attention over small matrices. Private to synth/tag.
  *
- * A tape keeps the computations in order; a value is the number of a computation. Matrices are
- * row-major. Sums run in one order, so that the same inputs give the same bits. */
+ * A tape keeps the computations in order, from which their gradients follow backwards
+ * (tests/support/tag_learning.c); a value is the number of a computation. Matrices are row-major.
+ * Sums run in one order, so that the same inputs give the same bits. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,14 +13,35 @@
 typedef struct Tape Tape;
 typedef uint32_t TapeValue;
 
+typedef enum {
+    TAPE_GIVEN,
+    TAPE_PRODUCT,
+    TAPE_SUM,
+    TAPE_TANH,
+    TAPE_LEAKY,
+    TAPE_ROWS,
+    TAPE_ATTEND
+} TapeKind;
+
+typedef struct {
+    TapeKind kind;
+    uint32_t rows, columns;
+    TapeValue a, b;
+    const uint32_t *index; /* borrowed: row numbers, or the rows where edges end */
+    double *value;         /* owned unless it was given */
+    double *part;          /* TAPE_ATTEND: [edge] of the softmax */
+} TapeEntry;
+
+/* The slope of tape_leaky below 0. */
+static const double TAPE_SLOPE = 0.2;
+
 Tape *tape_new(void);
 AUTOPTR(tape_free, Tape)
 
-/* Borrowed numbers without a gradient; and weights, whose gradient tape_back adds to `gradient`
- * (NULL: none). */
+TapeEntry *tape_entry(const Tape *tape, TapeValue value);
+
+/* Borrowed numbers. */
 TapeValue tape_input(Tape *tape, uint32_t rows, uint32_t columns, const double *value);
-TapeValue tape_weights(Tape *tape, uint32_t rows, uint32_t columns, const double *value,
-                       double *gradient);
 
 TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b);
 /* a + b of equal shape; or b is one row, which is added to each row of a. */
@@ -34,9 +55,3 @@ TapeValue tape_rows(Tape *tape, TapeValue a, uint32_t n, const uint32_t *row);
  * edges; a row without edges is 0. score: [n_edges, 1]; value: [n_edges, d]; to is borrowed. */
 TapeValue tape_attend(Tape *tape, TapeValue score, TapeValue value, uint32_t n_rows,
                       const uint32_t *to);
-
-const double *tape_value(const Tape *tape, TapeValue value);
-
-/* Adds the weights' gradients of a loss, given the loss's gradient [rows * columns] with respect to
- * a value. */
-void tape_back(Tape *tape, TapeValue value, const double *gradient);

@@ -7,7 +7,7 @@
  * models:
  *
  *     visits    as published: the visits of tree searches with uniform priors (FOLDER/network.txt)
- *     ahead     the speed of the strategies one step ahead, synth/tag/ahead.c (FOLDER/ahead.txt)
+ *     ahead     the speed of the strategies one step ahead, tests/support/tag_ahead.c (FOLDER/ahead.txt)
  *
  * From visits the network learns (synth/tag/net.h) with and without runtime feedback, whose losses
  * by epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the
@@ -97,6 +97,7 @@ static TagResult train_run(const Case *c, TagMethod method, uint32_t evaluations
                               .leave = true,
                               .net = net,
                               .lessons = lessons,
+                              .own = tag_search_ahead,
                               .lesson_visits = VISITS,
                               .until_beaten = lessons == NULL,
                               .seed = SEED};
@@ -122,7 +123,7 @@ typedef struct {
 static bool hold_lecture(void *context, uint32_t i, GError **error)
 {
     const Lectures *l = context;
-    const bool ahead = l->teacher == TAG_AHEAD;
+    const bool ahead = l->teacher == TAG_OWN;
     g_auto(Case) c = {0};
     if (!case_open(&c, l->graph[i / l->topologies], FIRST_SEED + i, error))
         return false;
@@ -312,7 +313,7 @@ static bool test_all(Test *test, GError **error)
 static char *origin_of(const Lessons *lessons, TagMethod teacher, const char *mark,
                        const char *commit)
 {
-    const bool ahead = teacher == TAG_AHEAD;
+    const bool ahead = teacher == TAG_OWN;
     return g_strdup_printf(
         "%s Made by ./run train-tag at commit %s: seed %d; %u lessons and %u held out, "
         "%s, six\n"
@@ -320,7 +321,7 @@ static char *origin_of(const Lessons *lessons, TagMethod teacher, const char *ma
         "(synth/tag/net.h).\n",
         mark, commit, SEED, lessons->learnt->len, lessons->held->len,
         ahead ? "strategies one step ahead" : "vertices of tree searches", mark,
-        FIRST_SEED, ahead ? AHEAD_EPOCHS : EPOCHS, tag_net_size());
+        FIRST_SEED, ahead ? AHEAD_EPOCHS : EPOCHS, NET_SIZE);
 }
 
 /* Writes the weights, and gives them back as they are read. */
@@ -330,7 +331,7 @@ static TagNet *keep_network(const char *folder, TagMethod teacher, const char *c
     g_autofree char *origin = origin_of(lessons, teacher, "#", commit);
     g_autofree char *text = tag_net_text(net, origin);
     g_autofree char *file = g_build_filename(
-        folder, teacher == TAG_AHEAD ? "ahead.txt" : "network.txt", NULL);
+        folder, teacher == TAG_OWN ? "ahead.txt" : "network.txt", NULL);
     return g_file_set_contents(file, text, -1, error) ? tag_net_read(file, error) : NULL;
 }
 
@@ -367,7 +368,7 @@ static bool learn_ahead(Test *test, const char *folder, const char *commit,
                         bool leave_out, GError **error)
 {
     g_auto(Lectures) lectures = {
-        .graph = test->graph, .teacher = TAG_AHEAD, .topologies = AHEAD_TOPOLOGIES};
+        .graph = test->graph, .teacher = TAG_OWN, .topologies = AHEAD_TOPOLOGIES};
     g_auto(Lessons) lessons = lessons_new();
     if (!lectures_hold(&lectures, error))
         return false;
@@ -379,7 +380,7 @@ static bool learn_ahead(Test *test, const char *folder, const char *commit,
         test->unseen[without] =
             learn(&others, AHEAD_EPOCHS, (Curve){.name = MODEL[without]});
     }
-    test->ahead = keep_network(folder, TAG_AHEAD, commit, &lessons, net, error);
+    test->ahead = keep_network(folder, TAG_OWN, commit, &lessons, net, error);
     return test->ahead != NULL;
 }
 

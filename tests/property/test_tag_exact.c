@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "synth/tag/rows.h"
+#include "tests/support/tag_learning.h"
 #include "tests/support/tag_random.h"
 
 /* Twice what a search should take, since CPU time varies with the load of the machine. */
@@ -96,7 +97,7 @@ static void test_exact(void **state)
 static void test_beaten(void **state)
 {
     (void)state;
-    static const TagMethod methods[] = {TAG_BEST, TAG_MCTS, TAG_EXACT, TAG_AHEAD};
+    static const TagMethod methods[] = {TAG_BEST, TAG_MCTS, TAG_EXACT, TAG_OWN};
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
     uint32_t beaten = 0, n = 0;
     for (uint32_t k = 0; k < 40; k++) {
@@ -110,7 +111,14 @@ static void test_beaten(void **state)
         const SimQuickTimes times = tag_times(evaluator, parallel);
         const double dp_s = objective == TAG_BY_FLOW ? times.flow_s : times.stage_s;
         for (uint32_t m = 0; m < G_N_ELEMENTS(methods); m++, n++) {
-            g_auto(TagResult) r = run_search(&c, methods[m], objective, 100, 1);
+            const TagSearch search = {.method = methods[m],
+                                      .objective = objective,
+                                      .evaluations = 100,
+                                      .leave = true,
+                                      .own = tag_search_ahead,
+                                      .seed = 1};
+            g_auto(TagResult) r = {0};
+            synth_tag_search(c.space, &c.work, c.quick, &search, NULL, 0, &r);
             assert_int_equal(r.to_beat_dp > 0, r.fits && r.time_s < dp_s);
             assert_true(r.to_beat_dp <= MAX(r.evaluations, r.iterations));
             beaten += r.to_beat_dp > 0;
@@ -125,7 +133,7 @@ static void test_equal_priors(void **state)
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(32);
     g_autoptr(TagNet) net = tag_net_new(1);
-    memset(tag_net_weights(net), 0, tag_net_size() * sizeof(double));
+    memset(net->weight, 0, NET_SIZE * sizeof(double));
     for (uint32_t k = 0; k < 10; k++) {
         g_auto(Case) c = case_new(rand, 6, 3, 15);
         TagSearch search = {.method = TAG_MCTS,

@@ -3,6 +3,22 @@
 #define KILTER_TESTS_TAG_LEARNING_H
 
 #include "synth/tag/net.h"
+#include "synth/tag/search_state.h"
+
+/* A network with random weights. */
+TagNet *tag_net_new(uint64_t seed);
+/* The text of a file that tag_net_read reads. */
+char *tag_net_text(const TagNet *net, const char *comment);
+/* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its gradient to gradient [NET_SIZE]. */
+double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
+                     double *gradient);
+/* Sets what running the strategy says to 0 (TAG's Fig. 7). */
+void net_view_forget_feedback(NetView *view);
+
+void net_lesson_free(NetLesson *lesson);
+
+/* A search that looks one step ahead (TAG_OWN), and keeps a lesson of each vertex. */
+void tag_search_ahead(TagState *t);
 
 /* How lessons are learnt: by Adam, in batches, in an order drawn anew for each epoch. */
 typedef struct {

@@ -69,12 +69,12 @@ static void test_gradient(void **state)
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     g_autoptr(TagNet) net = tag_net_new(4);
     g_autoptr(NetView) view = random_view(rand);
-    g_autofree double *gradient = g_new0(double, tag_net_size());
+    g_autofree double *gradient = g_new0(double, NET_SIZE);
     const double loss = tag_net_learn(net, view, TARGET, gradient), step = 1e-5;
     uint32_t large = 0;
     assert_close(loss, loss_of(net, view), 1e-12);
-    for (uint32_t w = 0; w < tag_net_size(); w += 13) {
-        double *weight = &tag_net_weights(net)[w];
+    for (uint32_t w = 0; w < NET_SIZE; w += 13) {
+        double *weight = &net->weight[w];
         const double was = *weight;
         *weight = was + step;
         const double above = loss_of(net, view);
@@ -144,7 +144,7 @@ static void keep_weights(void *context, const TagNet *net, uint32_t epoch, doubl
 {
     (void)epoch;
     assert_true(isfinite(loss));
-    memcpy(context, tag_net_weights((TagNet *)net), tag_net_size() * sizeof(double));
+    memcpy(context, net->weight, NET_SIZE * sizeof(double));
 }
 
 /* A few epochs: bit for bit the same weights by 1, 2 and 8 threads, and lessons that were learnt. */
@@ -162,8 +162,8 @@ static void test_training(void **state)
         lesson[i]->target[i % N_ACTIONS] = 0.75;
         lesson[i]->target[(i + 2) % N_ACTIONS] = 0.25;
     }
-    g_autofree double *first = g_new(double, tag_net_size());
-    g_autofree double *other = g_new(double, tag_net_size());
+    g_autofree double *first = g_new(double, NET_SIZE);
+    g_autofree double *other = g_new(double, NET_SIZE);
     for (uint32_t t = 0; t < G_N_ELEMENTS(threads); t++) {
         g_autoptr(TagNet) net = tag_net_new(10);
         const double before = tag_net_mean_loss(net, lesson, LESSONS);
@@ -177,7 +177,7 @@ static void test_training(void **state)
         tag_net_train(net, lesson, LESSONS, &training);
         assert_true(tag_net_mean_loss(net, lesson, LESSONS) < 0.8 * before);
         if (t > 0)
-            assert_memory_equal(first, other, tag_net_size() * sizeof *first);
+            assert_memory_equal(first, other, NET_SIZE * sizeof *first);
     }
     for (uint32_t i = 0; i < LESSONS; i++)
         net_lesson_free(lesson[i]);

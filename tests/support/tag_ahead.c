@@ -3,7 +3,7 @@
  * search. */
 #include <math.h>
 
-#include "synth/tag/search_state.h"
+#include "tests/support/tag_learning.h"
 
 /* A strategy that is slower than the best by this part of what the best gains over the mean gets
  * 1/e of its weight. */
