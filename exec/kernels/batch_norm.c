@@ -162,25 +162,13 @@ KERNEL(part_dx, copy_channels(&call->in[0], 0, &call->out[0], call->op->attr.fir
 /* --- losses --- */
 
 /* loss = sum of log(1 + exp x) - x t. In: x, t [*]. */
-void kernel_sigmoid_loss(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++) {
-        const double x = call->in[0].data[i];
-        call->out[0].data[0] +=
-            fmax(x, 0) + log1p(exp(-fabs(x))) - x * call->in[1].data[i];
-    }
-}
+KERNEL_EACH(sigmoid_loss, in[0], const double x = in[0].data[i];
+            out->data[0] += fmax(x, 0) + log1p(exp(-fabs(x))) - x * in[1].data[i])
 
 /* dx = dloss (sigmoid x - t). In: dloss (a scalar), x, t. */
-void kernel_sigmoid_loss_dx(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[1]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] =
-            call->in[0].data[0] *
-            (1 / (1 + exp(-call->in[1].data[i])) - call->in[2].data[i]);
-}
+KERNEL_EACH(sigmoid_loss_dx, in[1],
+            out->data[i] = in[0].data[0] *
+                           (1 / (1 + exp(-in[1].data[i])) - in[2].data[i]))
 
 /* The weight in the loss of entry j of a token's log-probabilities. `logp`: the tensor whose last
  * dim is the vocabulary, of which this shard may have a part. */
@@ -194,23 +182,11 @@ static double smooth_weight(const KernelCall *call, const ExecTensor *logp,
 }
 
 /* loss = - sum of weight logp. In: logp[*,v], label[*]. */
-void kernel_smooth_nll_sum(const KernelCall *call)
-{
-    const ExecTensor *logp = &call->in[0];
-    const uint64_t v = logp->dim[logp->rank - 1], n = exec_tensor_elements(logp);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[0] -=
-            logp->data[i] *
-            smooth_weight(call, logp, call->op->in[0], call->in[1].data[i / v], i % v);
-}
+KERNEL_EACH(smooth_nll_sum, in[0], const uint64_t v = in[0].dim[in[0].rank - 1];
+            out->data[0] -= in[0].data[i] * smooth_weight(call, &in[0], call->op->in[0],
+                                                          in[1].data[i / v], i % v))
 
 /* In: dloss (a scalar), label[*]. Out: dlogp[*,v]. */
-void kernel_smooth_nll_sum_dx(const KernelCall *call)
-{
-    const ExecTensor *dlogp = &call->out[0];
-    const uint64_t v = dlogp->dim[dlogp->rank - 1], n = exec_tensor_elements(dlogp);
-    for (uint64_t i = 0; i < n; i++)
-        dlogp->data[i] =
-            -call->in[0].data[0] *
-            smooth_weight(call, dlogp, call->op->out[0], call->in[1].data[i / v], i % v);
-}
+KERNEL_EACH(smooth_nll_sum_dx, out[0], const uint64_t v = out->dim[out->rank - 1];
+            out->data[i] = -in[0].data[0] * smooth_weight(call, out, call->op->out[0],
+                                                          in[1].data[i / v], i % v))

@@ -35,30 +35,11 @@ static Activation relu2_of(double x)
     return (Activation){fmax(x, 0) * fmax(x, 0), 2 * fmax(x, 0)};
 }
 
-static void curve(const KernelCall *call, Activation (*f)(double))
-{
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = f(call->in[0].data[i]).value;
-}
-
-/* In: dy, x; of relu y, which is above 0 where x is. */
-static void curve_dx(const KernelCall *call, Activation (*f)(double))
-{
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->in[0].data[i] * f(call->in[1].data[i]).slope;
-}
-
-#define CURVE(name)                                 \
-    void kernel_##name(const KernelCall *call)      \
-    {                                               \
-        curve(call, name##_of);                     \
-    }                                               \
-    void kernel_##name##_dx(const KernelCall *call) \
-    {                                               \
-        curve_dx(call, name##_of);                  \
-    }
+/* Gradients: in: dy, x; of relu y, which is above 0 where x is. */
+#define CURVE(name)                                                          \
+    KERNEL_EACH(name, out[0], out->data[i] = name##_of(in[0].data[i]).value) \
+    KERNEL_EACH(name##_dx, out[0],                                           \
+                out->data[i] = in[0].data[i] * name##_of(in[1].data[i]).slope)
 CURVE(gelu)
 CURVE(relu)
 CURVE(relu2)

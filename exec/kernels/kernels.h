@@ -67,6 +67,18 @@ Kernel kernel_of(OpKind kind);
         how;                                   \
     }
 
+/* A kernel that takes a step for each element i of an operand: KERNEL_EACH(copy, in[0],
+ * out->data[i] = in->data[i]). */
+#define KERNEL_EACH(name, operand, step)                               \
+    void kernel_##name(const KernelCall *call)                         \
+    {                                                                  \
+        const ExecTensor *const in = call->in, *const out = call->out; \
+        const uint64_t n_elements = exec_tensor_elements(&operand);    \
+        for (uint64_t i = 0; i < n_elements; i++) {                    \
+            step;                                                      \
+        }                                                              \
+    }
+
 /* Rows of the last dim: the product of the others. */
 static inline uint64_t kernel_rows(const ExecTensor *tensor)
 {

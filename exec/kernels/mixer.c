@@ -37,12 +37,7 @@ static void gate_elements(const KernelCall *call, const double *dy)
 KERNEL(gate, gate_elements(call, NULL))
 KERNEL(gate_dg, gate_elements(call, call->in[0].data))
 
-void kernel_multiply(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->in[0].data[i] * call->in[1].data[i];
-}
+KERNEL_EACH(multiply, in[0], out->data[i] = in[0].data[i] * in[1].data[i])
 
 /* --- y[t,c] = sum over r of w[c,r] x[t - (R - 1) + r, c] + bias[c] --- */
 
@@ -143,59 +138,29 @@ static uint64_t token_elements(const ExecTensor *x)
     return n;
 }
 
-void kernel_squares(const KernelCall *call)
-{
-    const uint64_t all = exec_tensor_elements(&call->in[0]),
-                   n = token_elements(&call->in[0]);
-    const double *x = call->in[0].data;
-    for (uint64_t i = 0; i < all; i++)
-        call->out[0].data[i / n] += x[i] * x[i];
-}
+/* In: x[b,s,*]. Out: m[b,s]. */
+KERNEL_EACH(squares, in[0],
+            out->data[i / token_elements(&in[0])] += in[0].data[i] * in[0].data[i])
 
 /* In: dm[b,s], x[b,s,*]. */
-void kernel_squares_dx(const KernelCall *call)
-{
-    const uint64_t all = exec_tensor_elements(&call->in[1]),
-                   n = token_elements(&call->in[1]);
-    for (uint64_t i = 0; i < all; i++)
-        call->out[0].data[i] = 2 * call->in[0].data[i / n] * call->in[1].data[i];
-}
+KERNEL_EACH(squares_dx, in[1],
+            out->data[i] = 2 * in[0].data[i / token_elements(&in[1])] * in[1].data[i])
 
 /* y = x gamma / sqrt(m / span + epsilon). In: x[b,s,*], m[b,s], gamma[*]. */
-void kernel_norm_by(const KernelCall *call)
-{
-    const uint64_t all = exec_tensor_elements(&call->in[0]),
-                   n = token_elements(&call->in[0]);
-    for (uint64_t i = 0; i < all; i++)
-        call->out[0].data[i] =
-            call->in[0].data[i] * call->in[2].data[i % n] *
-            mixer_inverse(call->in[1].data[i / n], call->op->attr.span);
-}
+KERNEL_EACH(norm_by, in[0], const uint64_t n = token_elements(&in[0]);
+            out->data[i] = in[0].data[i] * in[2].data[i % n] *
+                           mixer_inverse(in[1].data[i / n], call->op->attr.span))
 
 /* In: dy, x, m, gamma. Out: dm. */
-void kernel_norm_by_dm(const KernelCall *call)
-{
-    const uint64_t all = exec_tensor_elements(&call->in[1]),
-                   n = token_elements(&call->in[1]);
-    for (uint64_t i = 0; i < all; i++) {
-        const double inverse =
-            mixer_inverse(call->in[2].data[i / n], call->op->attr.span);
-        call->out[0].data[i / n] -= call->in[0].data[i] * call->in[1].data[i] *
-                                    call->in[3].data[i % n] * pow(inverse, 3) / 2 /
-                                    call->op->attr.span;
-    }
-}
+KERNEL_EACH(norm_by_dm, in[1], const uint64_t n = token_elements(&in[1]);
+            const double inverse = mixer_inverse(in[2].data[i / n], call->op->attr.span);
+            out->data[i / n] -= in[0].data[i] * in[1].data[i] * in[3].data[i % n] *
+                                pow(inverse, 3) / 2 / call->op->attr.span)
 
 /* In: dy, x, m. Out: dgamma. */
-void kernel_norm_by_dw(const KernelCall *call)
-{
-    const uint64_t all = exec_tensor_elements(&call->in[1]),
-                   n = token_elements(&call->in[1]);
-    for (uint64_t i = 0; i < all; i++)
-        call->out[0].data[i % n] +=
-            call->in[0].data[i] * call->in[1].data[i] *
-            mixer_inverse(call->in[2].data[i / n], call->op->attr.span);
-}
+KERNEL_EACH(norm_by_dw, in[1], const uint64_t n = token_elements(&in[1]);
+            out->data[i % n] += in[0].data[i] * in[1].data[i] *
+                                mixer_inverse(in[2].data[i / n], call->op->attr.span))
 
 /* --- differences of tokens, and biases of samples --- */
 

@@ -95,19 +95,7 @@ void kernel_opaque_dw(const KernelCall *call)
 }
 
 /* Half the sum of squares. In: x[b,A]. */
-void kernel_opaque_loss(const KernelCall *call)
-{
-    const ExecTensor *x = &call->in[0];
-    const uint64_t n = (uint64_t)x->dim[0] * x->dim[1];
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[0] += x->data[i] * x->data[i] / 2;
-}
+KERNEL_EACH(opaque_loss, in[0], out->data[0] += in[0].data[i] * in[0].data[i] / 2)
 
 /* In: the gradient of the loss, x[b,A]. */
-void kernel_opaque_loss_dx(const KernelCall *call)
-{
-    const ExecTensor *x = &call->in[1];
-    const uint64_t n = (uint64_t)x->dim[0] * x->dim[1];
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->in[0].data[0] * x->data[i];
-}
+KERNEL_EACH(opaque_loss_dx, in[1], out->data[i] = in[0].data[0] * in[1].data[i])

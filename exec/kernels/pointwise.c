@@ -44,24 +44,14 @@ void kernel_copy(const KernelCall *call)
     memcpy(call->out[0].data, call->in[0].data, n * sizeof(double));
 }
 
-void kernel_tanh(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = call->op->attr.sigmoid
-                                   ? 1 / (1 + exp(-call->in[0].data[i]))
-                                   : tanh(call->in[0].data[i]);
-}
+KERNEL_EACH(tanh, out[0],
+            out->data[i] = call->op->attr.sigmoid ? 1 / (1 + exp(-in[0].data[i]))
+                                                  : tanh(in[0].data[i]))
 
 /* In: dy, y = tanh x, or the sigmoid. */
-void kernel_tanh_dx(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    const double *dy = call->in[0].data, *y = call->in[1].data;
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] =
-            dy[i] * (call->op->attr.sigmoid ? y[i] * (1 - y[i]) : 1 - y[i] * y[i]);
-}
+KERNEL_EACH(tanh_dx, out[0], const double y = in[1].data[i];
+            out->data[i] = in[0].data[i] *
+                           (call->op->attr.sigmoid ? y * (1 - y) : 1 - y * y))
 
 void kernel_scale(const KernelCall *call)
 {
@@ -70,20 +60,9 @@ void kernel_scale(const KernelCall *call)
 }
 
 /* loss = sum of (x - t)^2 / 2. In: x, t [*]. */
-void kernel_square_loss(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++) {
-        const double rest = call->in[0].data[i] - call->in[1].data[i];
-        call->out[0].data[0] += rest * rest / 2;
-    }
-}
+KERNEL_EACH(square_loss, in[0], const double rest = in[0].data[i] - in[1].data[i];
+            out->data[0] += rest * rest / 2)
 
 /* In: dloss (a scalar), x, t. */
-void kernel_square_loss_dx(const KernelCall *call)
-{
-    const uint64_t n = exec_tensor_elements(&call->out[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] =
-            call->in[0].data[0] * (call->in[1].data[i] - call->in[2].data[i]);
-}
+KERNEL_EACH(square_loss_dx, out[0],
+            out->data[i] = in[0].data[0] * (in[1].data[i] - in[2].data[i]))

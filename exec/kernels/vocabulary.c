@@ -79,12 +79,7 @@ void kernel_sum_exp(const KernelCall *call)
 }
 
 /* z[*] = t[*] + log s[*]. In: s[*], t[*]. */
-void kernel_log_sum_exp(const KernelCall *call)
-{
-    const ExecTensor *s = &call->in[0], *t = &call->in[1];
-    for (uint64_t i = 0; i < exec_tensor_elements(s); i++)
-        call->out[0].data[i] = t->data[i] + log(s->data[i]);
-}
+KERNEL_EACH(log_sum_exp, in[0], out->data[i] = in[1].data[i] + log(in[0].data[i]))
 
 /* loss = sum of z[*] - x[*,label[*]]. In: x[*,v], label[*], z[*]. */
 void kernel_cross_entropy(const KernelCall *call)
