@@ -291,17 +291,14 @@ static void count_copies(Costing *c, uint32_t i)
 {
     const Instr *instr = &program_of(c)->instr[i];
     const uint32_t here = c->places.place[i].stage;
-    Operand use[OP_MAX_IN];
-    const uint32_t n_uses = instr_uses(instr, c->menu->graph, use);
-    /* A collective that reads what another layer made whole cuts it. */
-    for (uint32_t k = 0; k < n_uses && instr->kind != INSTR_COLLECTIVE; k++) {
-        const uint32_t maker = c->places.maker[i * OP_MAX_IN + k];
-        const uint32_t there = c->places.place[maker].stage;
-        const uint32_t border = MAX(here, there);
-        if (there != here && program_of(c)->instr[maker].kind != INSTR_LOAD &&
-            form_is_gather(batch_of(c)->form[use[k].tensor]) &&
-            !form_is_gather(use[k].form))
-            c->copies[border] = c->whole;
+    if (instr->kind == INSTR_COLLECTIVE) /* it cuts what another layer made whole */
+        return;
+    uses_each (use, &c->places, i) {
+        const uint32_t there = c->places.place[use->maker].stage;
+        if (there != here && program_of(c)->instr[use->maker].kind != INSTR_LOAD &&
+            form_is_gather(batch_of(c)->form[use->of.tensor]) &&
+            !form_is_gather(use->of.form))
+            c->copies[MAX(here, there)] = c->whole;
     }
 }
 

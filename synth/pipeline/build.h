@@ -37,13 +37,20 @@ typedef struct {
     uint16_t group, to_group;
 } Need;
 
+/* An operand that an instruction of the inner program uses, and the instruction that makes it. */
+typedef struct {
+    Operand of;
+    uint32_t maker;
+} Use;
+
 typedef struct {
     const Program *inner;
     const Graph *graph;
     const SynthPipeline *pipeline;
     BatchForms *batch;
-    Place *place;    /* [instr of the inner program] */
-    uint32_t *maker; /* [instr * OP_MAX_IN + operand] */
+    Place *place;     /* [instr of the inner program] */
+    Use *use;         /* by instr */
+    uint32_t *use_at; /* [instr + 1]: range of its uses */
     /* [instr]: the forward instruction that keeps data beside tensors for it; UINT32_MAX: none */
     uint32_t *keeper;
     GArray *needs;     /* Need, by maker */
@@ -79,6 +86,16 @@ typedef struct {
     /* the instructions of `program` before the steps, and in them */
     uint32_t n_early, n_steps;
 } Builder;
+
+/* Walks the uses of an instruction of the inner program. */
+#define uses_each(item, b, i)                               \
+    items_each (const Use, item, &(b)->use[(b)->use_at[i]], \
+                (b)->use_at[(i) + 1] - (b)->use_at[i])
+
+static inline uint32_t pipeline_maker(const Builder *b, uint32_t i, uint32_t k)
+{
+    return b->use[b->use_at[i] + k].maker;
+}
 
 AUTOCLEAR(pipeline_builder_clear, Builder)
 

@@ -103,15 +103,11 @@ static void demand_made(Builder *b, uint32_t i, uint32_t maker, uint32_t microba
 
 static void demand(Builder *b, uint32_t i, uint32_t microbatch)
 {
-    Operand use[OP_MAX_IN];
     if (b->again->len == 1) /* nothing is computed again */
         return;
-    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-        if (b->inner->instr[maker].kind != INSTR_COMPUTE || !b->kept[use[k].tensor])
-            demand_made(b, i, maker, microbatch);
-    }
+    uses_each (use, b, i)
+        if (b->inner->instr[use->maker].kind != INSTR_COMPUTE || !b->kept[use->of.tensor])
+            demand_made(b, i, use->maker, microbatch);
     if (b->keeper[i] != UINT32_MAX)
         demand_made(b, i, b->keeper[i], microbatch);
 }
@@ -146,36 +142,31 @@ static void sum_gradient(Builder *b, uint32_t i)
 /* Fetches the operands that other groups made. */
 static void fetch(Builder *b, uint32_t i)
 {
-    Operand use[OP_MAX_IN];
-    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
-    for (uint32_t k = 0; k < n; k++) {
-        const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-        for (uint32_t s = b->first[maker]; s < b->first[maker + 1]; s++) {
+    uses_each (use, b, i)
+        for (uint32_t s = b->first[use->maker]; s < b->first[use->maker + 1]; s++) {
             const Need *need = &g_array_index(b->needs, Need, s);
-            if (need->to_group == group_at(b, i) && need->tensor == use[k].tensor)
+            if (need->to_group == group_at(b, i) && need->tensor == use->of.tensor)
                 send(b, s, PROGRAM_WHOLE);
         }
-    }
 }
 
 static void emit_one_late(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
     const uint32_t group = group_at(b, i);
-    Operand use[OP_MAX_IN], make[OP_MAX_OUT];
-    const uint32_t n_uses = instr_uses(instr, b->graph, use);
+    Operand make[OP_MAX_OUT];
     const uint32_t n_makes = instr_makes(instr, b->graph, make);
     bool partial = false;
     fetch(b, i);
     pipeline_gather_for(b, i);
     if (pipeline_is_update(b, i))
         sum_gradient(b, i);
-    if (pipeline_is_update(b, i) && pipeline_divides(b, use[0].tensor)) {
+    if (pipeline_is_update(b, i) && pipeline_divides(b, b->use[b->use_at[i]].of.tensor)) {
         pipeline_update_states(b, i);
         return;
     }
-    for (uint32_t k = 0; k < n_uses; k++)
-        partial |= *partial_of(b, group, use[k].tensor) >> use[k].form & 1u;
+    uses_each (use, b, i)
+        partial |= *partial_of(b, group, use->of.tensor) >> use->of.form & 1u;
     for (uint32_t k = 0; partial && k < n_makes; k++)
         *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
     pipeline_run(b, i, PROGRAM_WHOLE);
@@ -184,7 +175,7 @@ static void emit_one_late(Builder *b, uint32_t i)
 /* Whether the gradient of update `k` is in its group once all instructions before `i` have run. */
 static bool has_gradient(const Builder *b, uint32_t k, uint32_t i)
 {
-    const uint32_t maker = b->maker[k * OP_MAX_IN + 1];
+    const uint32_t maker = pipeline_maker(b, k, 1);
     return group_at(b, maker) == group_at(b, k) &&
            (b->place[maker].phase != LATE || maker < i);
 }
@@ -243,9 +234,9 @@ static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **er
 
 CLEAR_DEFINE(pipeline_builder_clear, Builder, b, batch_forms_free(b->batch),
              let_go(b->needs, g_array_unref), let_go(b->again, g_array_unref),
-             free_each(b->way, b->kept, b->place, b->maker, b->keeper, b->read, b->first,
-                       b->sent, b->unit, b->begin, b->partial, b->need, b->gives, b->made,
-                       b->view, b->home, b->experts),
+             free_each(b->way, b->kept, b->place, b->use, b->use_at, b->keeper, b->read,
+                       b->first, b->sent, b->unit, b->begin, b->partial, b->need,
+                       b->gives, b->made, b->view, b->home, b->experts),
              let_go(b->converted, g_hash_table_destroy),
              free_each(b->state, b->states, b->direct, b->gathered, b->summed, b->whole),
              program_free(b->program));

@@ -15,13 +15,15 @@ static void find_makers(Builder *b)
     const Program *inner = b->inner;
     g_autofree uint32_t *last =
         g_new0(uint32_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX);
-    b->maker = g_new0(uint32_t, (size_t)inner->n * OP_MAX_IN);
+    b->use = g_new(Use, (size_t)inner->n * OP_MAX_IN);
+    b->use_at = g_new0(uint32_t, inner->n + 1);
     for (uint32_t i = 0; i < inner->n; i++) {
         Operand use[OP_MAX_IN], make[OP_MAX_OUT];
         const uint32_t n_uses = instr_uses(&inner->instr[i], b->graph, use);
         const uint32_t n_makes = instr_makes(&inner->instr[i], b->graph, make);
+        b->use_at[i + 1] = b->use_at[i] + n_uses;
         for (uint32_t k = 0; k < n_uses; k++)
-            b->maker[i * OP_MAX_IN + k] = last[cell(use[k])];
+            b->use[b->use_at[i] + k] = (Use){use[k], last[cell(use[k])]};
         for (uint32_t k = 0; k < n_makes; k++)
             last[cell(make[k])] = i;
     }
@@ -56,16 +58,14 @@ static void find_phases(Builder *b)
     const Program *inner = b->inner;
     bool backward = false;
     items_at (const Instr, instr, i, inner->instr, inner->n) {
-        Operand use[OP_MAX_IN];
-        const uint32_t n = instr_uses(instr, b->graph, use);
         Phase *phase = &b->place[i].phase;
         backward |= instr->kind == INSTR_COMPUTE &&
                     graph_get_op(b->graph, instr->op)->pass == PASS_BACKWARD;
         *phase = EARLY;
         if (instr->kind != INSTR_LOAD && has_parts(b, instr))
             *phase = backward ? BACKWARD : FORWARD;
-        for (uint32_t k = 0; *phase == EARLY && k < n; k++)
-            if (b->place[b->maker[i * OP_MAX_IN + k]].phase != EARLY)
+        uses_each (use, b, i)
+            if (*phase == EARLY && b->place[use->maker].phase != EARLY)
                 *phase = LATE;
     }
 }
@@ -105,24 +105,20 @@ static void find_stages(Builder *b)
         b->place[i].stage = inner->instr[i].kind == INSTR_COMPUTE
                                 ? stage_of_op(b, home, inner->instr[i].op)
                                 : unknown;
-    for (uint32_t i = inner->n; i-- > 0;) {
-        Operand use[OP_MAX_IN];
-        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
-        for (uint32_t k = 0; k < n; k++) {
-            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-            const Instr *by = &inner->instr[maker];
+    for (uint32_t i = inner->n; i-- > 0;)
+        uses_each (use, b, i) {
+            const Instr *by = &inner->instr[use->maker];
             if (by->kind == INSTR_LOAD ||
                 (by->kind == INSTR_COLLECTIVE && by->from != FORM_REDUCE))
-                b->place[maker].stage = b->place[i].stage;
+                b->place[use->maker].stage = b->place[i].stage;
         }
-    }
     items_at (const Instr, instr, i, inner->instr, inner->n) {
         if (instr->kind == INSTR_LOAD && home[instr->tensor] != unknown &&
             graph_tensor(b->graph, instr->tensor)->role != ROLE_INPUT)
             b->place[i].stage = home[instr->tensor];
         if (b->place[i].stage == unknown)
             b->place[i].stage = instr->kind == INSTR_COLLECTIVE
-                                    ? b->place[b->maker[i * OP_MAX_IN]].stage
+                                    ? b->place[pipeline_maker(b, i, 0)].stage
                                     : 0;
     }
 }
@@ -180,7 +176,7 @@ static bool can_wait(const Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
     const Instr *by =
-        instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[b->maker[i * OP_MAX_IN]];
+        instr->kind == INSTR_COMPUTE ? instr : &b->inner->instr[pipeline_maker(b, i, 0)];
     return b->place[i].phase == BACKWARD && b->place[i].stage > 0 &&
            by->kind == INSTR_COMPUTE;
 }
@@ -194,16 +190,12 @@ static void find_weights(Builder *b)
     if (!schedule_splits(b->pipeline->schedule))
         return;
     for (uint32_t i = inner->n; i-- > 0;) {
-        Operand use[OP_MAX_IN];
-        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         if (!needed[i] && can_wait(b, i))
             b->place[i].phase = WEIGHTS;
-        for (uint32_t k = 0; k < n; k++) {
-            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-            needed[maker] |= b->place[i].phase == BACKWARD ||
-                             (b->place[i].phase == WEIGHTS &&
-                              b->place[maker].stage != b->place[i].stage);
-        }
+        uses_each (use, b, i)
+            needed[use->maker] |= b->place[i].phase == BACKWARD ||
+                                  (b->place[i].phase == WEIGHTS &&
+                                   b->place[use->maker].stage != b->place[i].stage);
     }
 }
 
@@ -216,17 +208,15 @@ static void find_needs(Builder *b)
 {
     const Program *inner = b->inner;
     b->needs = g_array_new(false, false, sizeof(Need));
-    for (uint32_t i = 0; i < inner->n; i++) {
-        Operand use[OP_MAX_IN];
-        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
-        for (uint32_t k = 0; k < n; k++) {
-            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-            const Need need = {maker,       use[k].tensor,      use[k].form,
-                               use[k].form, group_at(b, maker), group_at(b, i)};
+    for (uint32_t i = 0; i < inner->n; i++)
+        uses_each (use, b, i) {
+            const Operand of = use->of;
+            const Need need = {
+                use->maker,    of.tensor, of.form, of.form, group_at(b, use->maker),
+                group_at(b, i)};
             if (need.group != need.to_group)
                 g_array_append_val(b->needs, need);
         }
-    }
     g_array_sort(b->needs, compare_needs);
     Need *need = (Need *)(void *)b->needs->data;
     uint32_t kept = 0;
@@ -260,7 +250,7 @@ static Need *need_to_cut(const Builder *b, uint32_t i)
     const bool cuts = instr->kind == INSTR_COLLECTIVE && instr->from == FORM_IDENTITY &&
                       form_is_gather(instr->to) &&
                       form_is_gather(b->batch->form[instr->tensor]);
-    return cuts ? need_of(b, b->maker[i * OP_MAX_IN], group_at(b, i), instr->tensor)
+    return cuts ? need_of(b, pipeline_maker(b, i, 0), group_at(b, i), instr->tensor)
                 : NULL;
 }
 
@@ -271,14 +261,11 @@ static void find_received(Builder *b)
     const Program *inner = b->inner;
     g_autoptr(GHashTable) other = g_hash_table_new(NULL, NULL);
     for (uint32_t i = 0; i < inner->n; i++) {
-        Operand use[OP_MAX_IN];
         Need *cut = need_to_cut(b, i);
-        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
         if (cut && cut->to == FORM_IDENTITY)
             cut->to = inner->instr[i].to;
-        for (uint32_t k = 0; k < n; k++) {
-            Need *need =
-                need_of(b, b->maker[i * OP_MAX_IN + k], group_at(b, i), use[k].tensor);
+        uses_each (use, b, i) {
+            Need *need = need_of(b, use->maker, group_at(b, i), use->of.tensor);
             if (need && (need != cut || cut->to != inner->instr[i].to))
                 g_hash_table_add(other, need);
         }
@@ -328,20 +315,16 @@ static void find_layers(Builder *b)
     for (uint32_t i = 0; i < inner->n; i++)
         if (inner->instr[i].kind == INSTR_COMPUTE)
             b->place[i].layer = graph_get_op(b->graph, inner->instr[i].op)->layer;
-    for (uint32_t i = inner->n; i-- > 0;) {
-        Operand use[OP_MAX_IN];
-        const uint32_t n = instr_uses(&inner->instr[i], b->graph, use);
-        for (uint32_t k = 0; k < n; k++) {
-            const uint32_t maker = b->maker[i * OP_MAX_IN + k];
-            const Instr *by = &inner->instr[maker];
+    for (uint32_t i = inner->n; i-- > 0;)
+        uses_each (use, b, i) {
+            const Instr *by = &inner->instr[use->maker];
             if (by->kind == INSTR_COLLECTIVE && by->from != FORM_REDUCE)
-                b->place[maker].layer = b->place[i].layer;
+                b->place[use->maker].layer = b->place[i].layer;
         }
-    }
     for (uint32_t i = 0; i < inner->n; i++)
         if (inner->instr[i].kind == INSTR_COLLECTIVE &&
             inner->instr[i].from == FORM_REDUCE)
-            b->place[i].layer = b->place[b->maker[i * OP_MAX_IN]].layer;
+            b->place[i].layer = b->place[pipeline_maker(b, i, 0)].layer;
 }
 
 static uint32_t add_again(Builder *b, uint32_t first, bool single)

@@ -93,7 +93,7 @@ static bool update_form(const Builder *b, uint32_t i, Form *form)
     for (uint32_t k = 1; k < op->n_in + op->n_out; k++)
         if (instr->form[k] != *form)
             return false;
-    const Instr *load = &b->inner->instr[b->maker[i * OP_MAX_IN]];
+    const Instr *load = &b->inner->instr[pipeline_maker(b, i, 0)];
     return load->kind == INSTR_LOAD && load->to == *form && *form != FORM_REDUCE;
 }
 
@@ -122,7 +122,7 @@ void pipeline_find_states(Builder *b)
         const TensorId parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
         b->state[parameter] = choose_form(b, group_at(b, i), parameter, form,
                                           n_dividing(b, group_at(b, i), parameter));
-        b->direct[parameter] = b->maker[i * OP_MAX_IN + 1];
+        b->direct[parameter] = pipeline_maker(b, i, 1);
     }
 }
 
@@ -228,13 +228,11 @@ static void gather(Builder *b, uint32_t load)
 
 void pipeline_gather_for(Builder *b, uint32_t i)
 {
-    Operand use[OP_MAX_IN];
     if (!b->state || pipeline_is_update(b, i))
         return;
-    const uint32_t n = instr_uses(&b->inner->instr[i], b->graph, use);
-    for (uint32_t k = 0; k < n; k++)
-        if (is_gathered(b, b->maker[i * OP_MAX_IN + k]))
-            gather(b, b->maker[i * OP_MAX_IN + k]);
+    uses_each (use, b, i)
+        if (is_gathered(b, use->maker))
+            gather(b, use->maker);
 }
 
 /* Gathers for all instructions of a layer in a stage's phase. */
