@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "exec/kernels/kernels.h"
+#include "exec/kernels/vector.h"
 
 /* x[n,o,P,Q], on this shard. */
 typedef struct {
@@ -40,92 +41,50 @@ static Moments moments_of(const ExecTensor *sums, const Shape *n, uint64_t chann
     return (Moments){mean, 1 / sqrt(variance + BATCH_NORM_EPSILON)};
 }
 
-static uint64_t elements_of(const Shape *n)
-{
-    return n->samples * n->channels * n->plane;
-}
-
-static uint64_t channel_of(const Shape *n, uint64_t i)
-{
-    return i / n->plane % n->channels;
-}
+/* A kernel that takes a step for each element i, of channel o; `x`: the index of an input of its
+ * shape. */
+#define CHANNELS_EACH(name, x, step)                                      \
+    void kernel_##name(const KernelCall *call)                            \
+    {                                                                     \
+        const Shape n = batch_norm_shape_of(call, x);                     \
+        const ExecTensor *const in = call->in;                            \
+        double *const out = call->out[0].data;                            \
+        for (uint64_t i = 0; i < n.samples * n.channels * n.plane; i++) { \
+            const uint64_t o = i / n.plane % n.channels;                  \
+            step;                                                         \
+        }                                                                 \
+    }
 
 /* In: x. Out: m[T,o]. */
-void kernel_moments(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 0);
-    double *sums = call->out[0].data;
-    for (uint64_t i = 0; i < elements_of(&n); i++) {
-        const double x = call->in[0].data[i];
-        sums[channel_of(&n, i)] += x;
-        sums[n.channels + channel_of(&n, i)] += x * x;
-    }
-}
+CHANNELS_EACH(moments, 0, out[o] += in[0].data[i];
+              out[n.channels + o] += in[0].data[i] * in[0].data[i])
 
 /* dx = dm0 + 2 x dm1. In: dm[T,o], x. */
-void kernel_moments_dx(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 1);
-    const double *dm = call->in[0].data;
-    for (uint64_t i = 0; i < elements_of(&n); i++)
-        call->out[0].data[i] =
-            dm[channel_of(&n, i)] +
-            2 * call->in[1].data[i] * dm[n.channels + channel_of(&n, i)];
-}
+CHANNELS_EACH(moments_dx, 1,
+              out[i] = in[0].data[o] + 2 * in[1].data[i] * in[0].data[n.channels + o])
 
 /* In: x, m, gamma[o], beta[o]. */
-void kernel_batch_norm(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 0);
-    for (uint64_t i = 0; i < elements_of(&n); i++) {
-        const uint64_t o = channel_of(&n, i);
-        const Moments m = moments_of(&call->in[1], &n, o);
-        call->out[0].data[i] =
-            (call->in[0].data[i] - m.mean) * m.inverse * call->in[2].data[o] +
-            call->in[3].data[o];
-    }
-}
+CHANNELS_EACH(batch_norm, 0, const Moments m = moments_of(&in[1], &n, o);
+              out[i] = (in[0].data[i] - m.mean) * m.inverse * in[2].data[o] +
+                       in[3].data[o])
 
 /* With the moments held fixed: dx = dy gamma / sqrt(variance + epsilon). In: dy, m, gamma. */
-void kernel_batch_norm_dx(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 0);
-    for (uint64_t i = 0; i < elements_of(&n); i++) {
-        const uint64_t o = channel_of(&n, i);
-        call->out[0].data[i] = call->in[0].data[i] * call->in[2].data[o] *
-                               moments_of(&call->in[1], &n, o).inverse;
-    }
-}
+CHANNELS_EACH(batch_norm_dx, 0,
+              out[i] = in[0].data[i] * in[2].data[o] * moments_of(&in[1], &n, o).inverse)
 
 /* With x held fixed, i the inverse: d variance = - sum dy gamma (x - mean) i^3 / 2, d mean = - sum
  * dy gamma i - 2 mean d variance; dm0 = d mean / N, dm1 = d variance / N. In: dy, x, m, gamma. */
-void kernel_batch_norm_dm(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 1);
-    double *dm = call->out[0].data;
-    for (uint64_t i = 0; i < elements_of(&n); i++) {
-        const uint64_t o = channel_of(&n, i);
-        const Moments m = moments_of(&call->in[2], &n, o);
-        const double g = call->in[0].data[i] * call->in[3].data[o] * m.inverse;
-        const double slope =
-            -0.5 * g * (call->in[1].data[i] - m.mean) * m.inverse * m.inverse;
-        dm[o] += (-g - 2 * m.mean * slope) / n.count;
-        dm[n.channels + o] += slope / n.count;
-    }
-}
+CHANNELS_EACH(batch_norm_dm, 1, const Moments m = moments_of(&in[2], &n, o);
+              const double g = in[0].data[i] * in[3].data[o] * m.inverse;
+              const double slope = -0.5 * g * (in[1].data[i] - m.mean) * m.inverse *
+                                   m.inverse;
+              out[o] += (-g - 2 * m.mean * slope) / n.count;
+              out[n.channels + o] += slope / n.count)
 
 /* dgamma = sum dy xhat, dbeta = sum dy. In: dy, x, m. */
-void kernel_batch_norm_dw(const KernelCall *call)
-{
-    const Shape n = batch_norm_shape_of(call, 1);
-    for (uint64_t i = 0; i < elements_of(&n); i++) {
-        const uint64_t o = channel_of(&n, i);
-        const Moments m = moments_of(&call->in[2], &n, o);
-        call->out[0].data[o] +=
-            call->in[0].data[i] * (call->in[1].data[i] - m.mean) * m.inverse;
-        call->out[1].data[o] += call->in[0].data[i];
-    }
-}
+CHANNELS_EACH(batch_norm_dw, 1, const Moments m = moments_of(&in[2], &n, o);
+              out[o] += in[0].data[i] * (in[1].data[i] - m.mean) * m.inverse;
+              call->out[1].data[o] += in[0].data[i])
 
 /* --- channels --- */
 
@@ -168,7 +127,7 @@ KERNEL_EACH(sigmoid_loss, in[0], const double x = in[0].data[i];
 /* dx = dloss (sigmoid x - t). In: dloss (a scalar), x, t. */
 KERNEL_EACH(sigmoid_loss_dx, in[1],
             out->data[i] = in[0].data[0] *
-                           (1 / (1 + exp(-in[1].data[i])) - in[2].data[i]))
+                           (sigmoid_of(in[1].data[i]).value - in[2].data[i]))
 
 /* The weight in the loss of entry j of a token's log-probabilities. `logp`: the tensor whose last
  * dim is the vocabulary, of which this shard may have a part. */

@@ -3,18 +3,9 @@
 
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/position.h"
+#include "exec/kernels/vector.h"
 
 /* --- activations, with their slopes --- */
-
-typedef struct {
-    double value, slope;
-} Activation;
-
-static Activation silu_of(double x)
-{
-    const double sigmoid = 1 / (1 + exp(-x));
-    return (Activation){x * sigmoid, sigmoid * (1 + x * (1 - sigmoid))};
-}
 
 /* x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, the exact form). */
 static Activation gelu_of(double x)

@@ -3,20 +3,9 @@
 #include <math.h>
 
 #include "exec/kernels/kernels.h"
+#include "exec/kernels/vector.h"
 
 /* --- x f(g) --- */
-
-typedef struct {
-    double value, slope;
-} GateValue;
-
-/* The sigmoid, or SiLU. */
-static GateValue gate_of(bool sigmoid, double x)
-{
-    const double s = 1 / (1 + exp(-x));
-    return sigmoid ? (GateValue){s, s * (1 - s)}
-                   : (GateValue){x * s, s * (1 + x * (1 - s))};
-}
 
 /* In: x[*,V], g[*,G], G is 1 or V; or, for dg, dy[*,V] before them. */
 static void gate_elements(const KernelCall *call, const double *dy)
@@ -26,7 +15,8 @@ static void gate_elements(const KernelCall *call, const double *dy)
                    n = exec_tensor_elements(x);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t at = gates == 1 ? i / width : i;
-        const GateValue gate = gate_of(call->op->attr.sigmoid, g->data[at]);
+        const Activation gate =
+            call->op->attr.sigmoid ? sigmoid_of(g->data[at]) : silu_of(g->data[at]);
         if (dy)
             call->out[0].data[at] += dy[i] * x->data[i] * gate.slope;
         else

@@ -45,7 +45,7 @@ void kernel_copy(const KernelCall *call)
 }
 
 KERNEL_EACH(tanh, out[0],
-            out->data[i] = call->op->attr.sigmoid ? 1 / (1 + exp(-in[0].data[i]))
+            out->data[i] = call->op->attr.sigmoid ? sigmoid_of(in[0].data[i]).value
                                                   : tanh(in[0].data[i]))
 
 /* In: dy, y = tanh x, or the sigmoid. */

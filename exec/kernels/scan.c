@@ -43,11 +43,6 @@ typedef struct {
     double b, q_length, k_length, q_scale, n_length;
 } ScanToken;
 
-static double scan_sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 static double scan_softplus(double x)
 {
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
@@ -102,7 +97,7 @@ static double scan_log_decay(const Scan *n, const double *gate, const double *ra
 {
     return n->selective   ? -exp(rate[d]) * scan_softplus(gate[0])
            : n->early     ? -exp(gate[d])
-           : n->removes   ? -SCAN_STEEPEST * scan_sigmoid(gate[d])
+           : n->removes   ? -SCAN_STEEPEST * sigmoid_of(gate[d]).value
            : n->gates > 2 ? gate[d]
                           : gate[0];
 }
@@ -132,7 +127,7 @@ static void scan_token(const Scan *n, const ExecTensor *in, uint64_t b, uint64_t
                              : -n->scale * attention_slope(true, head, n->all_heads);
         token->a[d] = exp(token->log[d]);
         token->n[d] = away ? away[d] / token->n_length : 0;
-        token->c[d] = away ? token->n[d] * scan_sigmoid(away[n->keys + d]) : 0;
+        token->c[d] = away ? token->n[d] * sigmoid_of(away[n->keys + d]).value : 0;
     }
 }
 
@@ -236,12 +231,12 @@ static void scan_gate_dx(const Scan *n, const ScanToken *token, const double *dl
             step -= dlog[d] * exp(s->rate[d]);
             s->drate[d] += dlog[d] * token->log[d];
         } else if (n->early || n->removes)
-            s->dgate[d] +=
-                dlog[d] * token->log[d] * (n->removes ? 1 - scan_sigmoid(s->gate[d]) : 1);
+            s->dgate[d] += dlog[d] * token->log[d] *
+                           (n->removes ? 1 - sigmoid_of(s->gate[d]).value : 1);
         else
             s->dgate[n->gates == 2 ? 0 : d] += dlog[d];
     if (n->selective)
-        s->dgate[0] += step * scan_sigmoid(s->gate[0]);
+        s->dgate[0] += step * sigmoid_of(s->gate[0]).value;
     else if (!n->early && !n->removes)
         s->dgate[n->gates - 1] += db;
 }
@@ -274,7 +269,7 @@ static void scan_token_dx(const Scan *n, const ScanToken *token, ScanSlope *s)
             dk[d] -= before ? token->a[d] * dot(before, s->dr, values) : 0;
         }
         if (n->removes) {
-            const double part = scan_sigmoid(s->away[keys + d]),
+            const double part = sigmoid_of(s->away[keys + d]).value,
                          dc = -dot(ds, s->r, values);
             dn[d] = dc * part + (before ? dot(before, dp, values) : 0);
             s->daway[keys + d] += dc * token->c[d] * (1 - part);
@@ -378,7 +373,7 @@ void kernel_scan_gates(const KernelCall *call)
             gate[n.decays] = rise;
         }
         if (n.sigmoid)
-            gate[n.decays] = scan_sigmoid(n.x[r * n.raw + n.decays]);
+            gate[n.decays] = sigmoid_of(n.x[r * n.raw + n.decays]).value;
     }
 }
 
@@ -388,7 +383,7 @@ static double scan_gate_slope(const ScanGates *n, uint64_t r, uint64_t i,
 {
     const uint64_t head = r % n->heads;
     const double slope =
-        scan_sigmoid(n->x[r * n->raw + i] + n->bias[head * n->decays + i]);
+        sigmoid_of(n->x[r * n->raw + i] + n->bias[head * n->decays + i]).value;
     return (-exp(n->log_rate[head]) * dgate[i] + (n->sigmoid ? 0 : dgate[n->decays])) *
            slope;
 }
@@ -403,7 +398,7 @@ void kernel_scan_gates_dx(const KernelCall *call)
         for (uint64_t i = 0; i < n.decays; i++)
             dx[i] = scan_gate_slope(&n, r, i, dgate);
         if (n.sigmoid) {
-            const double b = scan_sigmoid(n.x[r * n.raw + n.decays]);
+            const double b = sigmoid_of(n.x[r * n.raw + n.decays]).value;
             dx[n.decays] = dgate[n.decays] * b * (1 - b);
         }
     }

@@ -75,14 +75,27 @@ static Sparse sparse_of(const KernelCall *call, uint32_t q)
                     .scale = 1 / sqrt((double)x->dim[4])};
 }
 
-/* The first element of the t-th chosen key of a query in kv[b,K,h,E]; false if there is none. */
-static bool sparse_key(const Sparse *n, const double *chosen, uint64_t b, uint64_t i,
-                       uint64_t h, uint64_t t, uint64_t *at)
+/* One query r: sample, place in the sequence, head, and its place in [b,h,g,Q]. */
+typedef struct {
+    uint64_t b, i, h, statistic;
+} SparseQuery;
+
+static SparseQuery sparse_query_of(const Sparse *n, uint64_t r)
 {
-    const double key = chosen[(b * n->queries + i) * n->top + t];
-    if (!(key >= 0) || key >= (double)n->keys || (n->causal && key > (double)i))
+    const uint64_t g = r % n->group, h = r / n->group % n->heads,
+                   i = r / n->group / n->heads % n->queries,
+                   b = r / n->group / n->heads / n->queries;
+    return (SparseQuery){b, i, h, ((b * n->heads + h) * n->group + g) * n->queries + i};
+}
+
+/* The first element of the t-th chosen key of a query in kv[b,K,h,E]; false if there is none. */
+static bool sparse_key(const Sparse *n, const double *chosen, const SparseQuery *q,
+                       uint64_t t, uint64_t *at)
+{
+    const double key = chosen[(q->b * n->queries + q->i) * n->top + t];
+    if (!(key >= 0) || key >= (double)n->keys || (n->causal && key > (double)q->i))
         return false;
-    *at = ((b * n->keys + (uint64_t)key) * n->heads + h) * (n->size + n->value);
+    *at = ((q->b * n->keys + (uint64_t)key) * n->heads + q->h) * (n->size + n->value);
     return true;
 }
 
@@ -93,26 +106,23 @@ void kernel_sparse_attention(const KernelCall *call)
     const Sparse n = sparse_of(call, 0);
     const double *kv = call->in[1].data, *chosen = call->in[2].data;
     for (uint64_t r = 0; r < n.batch * n.queries * n.heads * n.group; r++) {
-        const uint64_t g = r % n.group, h = r / n.group % n.heads,
-                       i = r / n.group / n.heads % n.queries,
-                       b = r / n.group / n.heads / n.queries;
+        const SparseQuery of = sparse_query_of(&n, r);
         const double *q = call->in[0].data + r * n.size;
         double *y = call->out[0].data + r * n.value;
         double most = -INFINITY, sum = 0;
         uint64_t at;
         for (uint64_t t = 0; t < n.top; t++)
-            if (sparse_key(&n, chosen, b, i, h, t, &at))
+            if (sparse_key(&n, chosen, &of, t, &at))
                 most = fmax(most, n.scale * dot(q, kv + at, n.size));
         for (uint64_t t = 0; t < n.top; t++)
-            if (sparse_key(&n, chosen, b, i, h, t, &at)) {
+            if (sparse_key(&n, chosen, &of, t, &at)) {
                 const double p = exp(n.scale * dot(q, kv + at, n.size) - most);
                 sum += p;
                 add_scaled(y, p, kv + at + n.size, n.value);
             }
         for (uint64_t v = 0; v < n.value && sum > 0; v++)
             y[v] /= sum;
-        call->out[1].data[((b * n.heads + h) * n.group + g) * n.queries + i] =
-            sum > 0 ? most + log(sum) : 0;
+        call->out[1].data[of.statistic] = sum > 0 ? most + log(sum) : 0;
     }
 }
 
@@ -123,21 +133,18 @@ void kernel_sparse_attention_dx(const KernelCall *call)
     const Sparse n = sparse_of(call, 1);
     const double *kv = call->in[2].data, *chosen = call->in[3].data;
     for (uint64_t r = 0; r < n.batch * n.queries * n.heads * n.group; r++) {
-        const uint64_t g = r % n.group, h = r / n.group % n.heads,
-                       i = r / n.group / n.heads % n.queries,
-                       b = r / n.group / n.heads / n.queries;
+        const SparseQuery of = sparse_query_of(&n, r);
         const double *q = call->in[1].data + r * n.size,
                      *dy = call->in[0].data + r * n.value;
-        const double log_sum =
-            call->in[4].data[((b * n.heads + h) * n.group + g) * n.queries + i];
+        const double log_sum = call->in[4].data[of.statistic];
         double *dq = call->out[0].data + r * n.size, *dkv = call->out[1].data, mean = 0;
         uint64_t at;
         for (uint64_t t = 0; t < n.top; t++)
-            if (sparse_key(&n, chosen, b, i, h, t, &at))
+            if (sparse_key(&n, chosen, &of, t, &at))
                 mean += exp(n.scale * dot(q, kv + at, n.size) - log_sum) *
                         dot(dy, kv + at + n.size, n.value);
         for (uint64_t t = 0; t < n.top; t++)
-            if (sparse_key(&n, chosen, b, i, h, t, &at)) {
+            if (sparse_key(&n, chosen, &of, t, &at)) {
                 const double p = exp(n.scale * dot(q, kv + at, n.size) - log_sum);
                 const double ds =
                     n.scale * p * (dot(dy, kv + at + n.size, n.value) - mean);

@@ -27,6 +27,19 @@ static void copy_next(const KernelCall *call, uint32_t to)
         copy_next(call, (n)-1);                         \
     }
 
+/* The same with a step for each element i, of which g is the gradient. */
+#define UPDATE_EACH(name, n, step)                                     \
+    static void step_##name(const KernelCall *call, const double *p)   \
+    {                                                                  \
+        const ExecTensor *const in = call->in, *const out = call->out; \
+        const uint64_t n_elements = exec_tensor_elements(&in[0]);      \
+        for (uint64_t i = 0; i < n_elements; i++) {                    \
+            const double g = in[1].data[i];                            \
+            step;                                                      \
+        }                                                              \
+    }                                                                  \
+    UPDATE(name, n, step_##name(call, p))
+
 /* Computes the next value of p, the parameter or its master copy, which decays by the factor
  * `decay`. */
 static void adam(const KernelCall *call, const double *p, double decay)
@@ -94,20 +107,31 @@ static void step_factored(const double *p, const double *g, uint64_t rows,
                            (sqrt(r1[i / columns] * c1[i % columns] / mean) * clip);
 }
 
+/* The matrices of a tensor, of its last two dims. */
+typedef struct {
+    uint64_t rows, columns, size, matrices;
+} Matrices;
+
+static Matrices matrices_of(const ExecTensor *x)
+{
+    g_assert(x->rank >= 2);
+    const uint64_t rows = x->dim[x->rank - 2], columns = x->dim[x->rank - 1],
+                   n = rows * columns;
+    return (Matrices){rows, columns, n, n ? exec_tensor_elements(x) / n : 0};
+}
+
 static void adafactor(const KernelCall *call, const double *p)
 {
     const ExecTensor *in = call->in;
-    g_assert(in[0].rank >= 2);
-    const uint64_t rows = in[0].dim[in[0].rank - 2], columns = in[0].dim[in[0].rank - 1],
-                   n = rows * columns,
-                   matrices = n ? exec_tensor_elements(&in[0]) / n : 0;
-    for (uint64_t m = 0; m < matrices; m++) {
-        const double *g = in[1].data + m * n;
-        double *r1 = call->out[1].data + m * rows, *c1 = call->out[2].data + m * columns;
-        const double mean = next_factors(g, rows, columns, in[2].data + m * rows,
-                                         in[3].data + m * columns, r1, c1);
-        step_factored(p + m * n, g, rows, columns, mean, r1, c1,
-                      call->out[0].data + m * n);
+    const Matrices n = matrices_of(&in[0]);
+    for (uint64_t m = 0; m < n.matrices; m++) {
+        const double *g = in[1].data + m * n.size;
+        double *r1 = call->out[1].data + m * n.rows,
+               *c1 = call->out[2].data + m * n.columns;
+        const double mean = next_factors(g, n.rows, n.columns, in[2].data + m * n.rows,
+                                         in[3].data + m * n.columns, r1, c1);
+        step_factored(p + m * n.size, g, n.rows, n.columns, mean, r1, c1,
+                      call->out[0].data + m * n.size);
     }
 }
 
@@ -116,46 +140,19 @@ static void adafactor(const KernelCall *call, const double *p)
 UPDATE(adafactor, 4, adafactor(call, p))
 
 /* A vector has its whole second moment, and its steps are not clipped. */
-static void adafactor_vector(const KernelCall *call, const double *p)
-{
-    const double *g = call->in[1].data, *v = call->in[2].data;
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++) {
-        const double v1 = ADAFACTOR_BETA * v[i] +
-                          (1 - ADAFACTOR_BETA) * (g[i] * g[i] + ADAFACTOR_EPSILON);
-        call->out[0].data[i] = p[i] - LEARNING_RATE * g[i] / sqrt(v1);
-        call->out[1].data[i] = v1;
-    }
-}
-
-UPDATE(adafactor_vector, 3, adafactor_vector(call, p))
-
-static void sgd(const KernelCall *call, const double *p)
-{
-    const double *g = call->in[1].data;
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++)
-        call->out[0].data[i] = p[i] - LEARNING_RATE * g[i];
-}
+UPDATE_EACH(adafactor_vector, 3,
+            const double v = ADAFACTOR_BETA * in[2].data[i] +
+                             (1 - ADAFACTOR_BETA) * (g * g + ADAFACTOR_EPSILON);
+            out[0].data[i] = p[i] - LEARNING_RATE * g / sqrt(v); out[1].data[i] = v)
 
 /* In: parameter, gradient. Out: the next parameter. */
-UPDATE(sgd, 2, sgd(call, p))
-
-/* --- lion --- */
-
-static void lion(const KernelCall *call, const double *p)
-{
-    const double *g = call->in[1].data, *m = call->in[2].data;
-    const uint64_t n = exec_tensor_elements(&call->in[0]);
-    for (uint64_t i = 0; i < n; i++) {
-        const double step = LION_BETA1 * m[i] + (1 - LION_BETA1) * g[i];
-        call->out[0].data[i] = p[i] - LEARNING_RATE * ((step > 0) - (step < 0));
-        call->out[1].data[i] = LION_BETA2 * m[i] + (1 - LION_BETA2) * g[i];
-    }
-}
+UPDATE_EACH(sgd, 2, out->data[i] = p[i] - LEARNING_RATE * g)
 
 /* In: parameter, gradient, momentum. Out: the next parameter and momentum. */
-UPDATE(lion, 3, lion(call, p))
+UPDATE_EACH(lion, 3, const double m = in[2].data[i];
+            const double step = LION_BETA1 * m + (1 - LION_BETA1) * g;
+            out[0].data[i] = p[i] - LEARNING_RATE * ((step > 0) - (step < 0));
+            out[1].data[i] = LION_BETA2 * m + (1 - LION_BETA2) * g)
 
 /* --- muon --- */
 
@@ -224,14 +221,11 @@ static void muon_step(const double *p, const double *g, const double *m, uint64_
 
 static void muon(const KernelCall *call, const double *p)
 {
-    const ExecTensor *in = call->in;
-    g_assert(in[0].rank >= 2);
-    const uint64_t rows = in[0].dim[in[0].rank - 2], columns = in[0].dim[in[0].rank - 1],
-                   n = rows * columns,
-                   matrices = n ? exec_tensor_elements(&in[0]) / n : 0;
-    for (uint64_t k = 0; k < matrices; k++)
-        muon_step(p + k * n, in[1].data + k * n, in[2].data + k * n, rows, columns,
-                  call->out[0].data + k * n, call->out[1].data + k * n);
+    const ExecTensor *in = call->in, *out = call->out;
+    const Matrices n = matrices_of(&in[0]);
+    for (uint64_t at = 0; at < n.matrices * n.size; at += n.size)
+        muon_step(p + at, in[1].data + at, in[2].data + at, n.rows, n.columns,
+                  out[0].data + at, out[1].data + at);
 }
 
 /* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and

@@ -18,6 +18,23 @@ static inline void add_scaled(double *to, double factor, const double *from, uin
         to[i] += factor * from[i];
 }
 
+/* A function of one number, and its slope there. */
+typedef struct {
+    double value, slope;
+} Activation;
+
+static inline Activation sigmoid_of(double x)
+{
+    const double s = 1 / (1 + exp(-x));
+    return (Activation){s, s * (1 - s)};
+}
+
+static inline Activation silu_of(double x)
+{
+    const Activation s = sigmoid_of(x);
+    return (Activation){x * s.value, s.value * (1 + x * (1 - s.value))};
+}
+
 /* p = exp(x) / sum of exp(x); both may be the same row. */
 static inline void softmax(const double *x, double *p, uint64_t n)
 {
