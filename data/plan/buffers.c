@@ -12,10 +12,6 @@
 #define NO_BUFFER UINT32_MAX
 
 typedef struct {
-    uint32_t buffer, instr;
-} Use;
-
-typedef struct {
     const Program *program;
     const Graph *graph;
     const Instances *instances;
@@ -30,7 +26,8 @@ typedef struct {
     uint32_t *kept; /* [place]: buffer of the data kept beside the instance */
     /* [instr * OP_MAX_OUT + output]: the buffer of the value made there */
     uint32_t *made;
-    GArray *buffers, *uses;
+    GArray *buffers, *uses; /* PlanBuffer; the buffer of each use, in program order */
+    uint32_t *used;         /* [instr]: the uses up to its own */
 } Liveness;
 
 static size_t tensor_at(const Liveness *l, uint32_t group, TensorId tensor)
@@ -295,11 +292,10 @@ static void place(Liveness *l, uint32_t i, uint32_t end, PlacedOperand made,
     l->buffer[placed_cell(&made)] = l->buffers->len - 1;
 }
 
-static void add_use(Liveness *l, uint32_t i, uint32_t buffer)
+static void add_use(Liveness *l, uint32_t buffer)
 {
     KILTER_ASSERT(buffer < l->buffers->len);
-    const Use use = {buffer, i};
-    g_array_append_val(l->uses, use);
+    g_array_append_val(l->uses, buffer);
 }
 
 /* Places the buffer of the data that a forward op keeps, which is cut like its output. */
@@ -324,7 +320,7 @@ static void place_kept(Liveness *l, uint32_t i)
         l->kept[place] = l->buffers->len - 1;
     }
     if (l->kept_end[i] > 0 || op->pass == PASS_BACKWARD)
-        add_use(l, i, l->kept[place]);
+        add_use(l, l->kept[place]);
 }
 
 static void place_instr(Liveness *l, uint32_t i)
@@ -335,7 +331,7 @@ static void place_instr(Liveness *l, uint32_t i)
     const uint32_t n_used = instances_uses(l->instances, l->graph, instr, used);
     const uint32_t n_parts = instances_made(l->instances, instr);
     for (uint32_t k = 0; k < n_used; k++)
-        add_use(l, i, l->buffer[placed_cell(&used[k])]);
+        add_use(l, l->buffer[placed_cell(&used[k])]);
     values_at (const PlacedOperand, first, k, made, n_made) {
         for (uint32_t part = 0; part < n_parts;
              part++, made[k].place += l->instances->n_parted) {
@@ -344,35 +340,38 @@ static void place_instr(Liveness *l, uint32_t i)
                       instr->kind == INSTR_LOAD ? l->load_end[placed_cell(&made[k])]
                                                 : l->end[i * OP_MAX_OUT + k],
                       made[k], used);
-            add_use(l, i, l->buffer[placed_cell(&made[k])]);
+            add_use(l, l->buffer[placed_cell(&made[k])]);
         }
         l->made[i * OP_MAX_OUT + k] = l->buffer[placed_cell(&first)];
     }
     place_kept(l, i);
+    l->used[i] = l->uses->len;
 }
 
 /* --- all of them --- */
 
-/* Collects the buffers. Uses were added in program order, and the uses of a buffer keep that
- * order. */
-static PlanBuffers *collect(const Liveness *l)
+/* Collects the buffers, which it takes over. Uses were added in program order, and the uses of a
+ * buffer keep that order. */
+static PlanBuffers *collect(Liveness *l)
 {
     PlanBuffers *buffers = g_new0(PlanBuffers, 1);
+    const uint32_t *of = (const uint32_t *)(void *)l->uses->data;
     uint32_t first = 0;
     buffers->n = l->buffers->len;
-    buffers->buffer = g_memdup2(l->buffers->data, l->buffers->len * sizeof(PlanBuffer));
+    buffers->buffer = (PlanBuffer *)(void *)g_array_free(l->buffers, FALSE);
     buffers->use = g_new(uint32_t, l->uses->len);
-    array_each (const Use, use, l->uses)
-        buffers->buffer[use->buffer].n++;
+    for (uint32_t u = 0; u < l->uses->len; u++)
+        buffers->buffer[of[u]].n++;
     items_each (PlanBuffer, buffer, buffers->buffer, buffers->n) {
         buffer->first = first;
         first += buffer->n;
         buffer->n = 0;
     }
-    array_each (const Use, use, l->uses) {
-        PlanBuffer *buffer = &buffers->buffer[use->buffer];
-        buffers->use[buffer->first + buffer->n++] = use->instr;
-    }
+    for (uint32_t i = 0, u = 0; i < l->program->n; i++)
+        for (; u < l->used[i]; u++) {
+            PlanBuffer *buffer = &buffers->buffer[of[u]];
+            buffers->use[buffer->first + buffer->n++] = i;
+        }
     return buffers;
 }
 
@@ -412,7 +411,8 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     l.kept_end = g_new0(uint32_t, program->n);
     l.kept = g_new0(uint32_t, instances->n_places);
     l.buffers = g_array_new(false, false, sizeof(PlanBuffer));
-    l.uses = g_array_new(false, false, sizeof(Use));
+    l.uses = g_array_new(false, false, sizeof(uint32_t));
+    l.used = g_new(uint32_t, program->n);
     for (size_t i = 0; i < n_cells; i++)
         l.buffer[i] = NO_BUFFER;
     find_drained(&l);
@@ -421,12 +421,13 @@ PlanBuffers *plan_buffers(const Program *program, const Graph *graph,
     find_kept(&l);
     for (uint32_t i = 0; i < program->n; i++)
         place_instr(&l, i);
+    free_each(l.again, l.drained, l.load_end, l.buffer, l.kept_end, l.kept);
     PlanBuffers *buffers = collect(&l);
     drop_made_weights(&l, buffers);
     buffers->made = l.made;
     buffers->end = l.end;
-    free_each(l.again, l.drained, l.load_end, l.buffer, l.kept_end, l.kept);
-    unref_arrays(l.buffers, l.uses);
+    g_free(l.used);
+    g_array_unref(l.uses);
     return buffers;
 }
 

@@ -39,23 +39,22 @@ typedef struct {
     uint32_t birth; /* the instruction that makes its first value */
     /* the last instruction, in program order, that uses its last value */
     uint32_t busy_until;
-    bool at_rest; /* a parameter or optimizer state: alive all the time */
-    bool stays;   /* the next iteration starts from it: alive to the end */
+    bool at_rest : 1; /* a parameter or optimizer state: alive all the time */
+    bool stays : 1;   /* the next iteration starts from it: alive to the end */
     /* it exists before its first value and after the last: alive all the time */
-    bool stands;
-    bool beside; /* the runtime holds it beside the plan */
-    bool kept;   /* data other than tensors that a forward op keeps for its backward */
-    bool held;   /* every GPU of a machine has all of it */
+    bool stands : 1;
+    bool beside : 1; /* the runtime holds it beside the plan */
+    bool kept : 1; /* data other than tensors that a forward op keeps for its backward */
+    bool held : 1; /* every GPU of a machine has all of it */
+    bool returns : 1; /* it comes from the host before its first use */
     uint16_t group;
     TensorId tensor; /* the tensor whose part in `form` has as many elements */
     Form form;
+    /* 1 + the instruction after which it goes to the host, 0: it stays */
+    uint32_t leaves;
     double element_bytes;
     /* of an element that the host keeps in the device's place; 0: none */
     double host_bytes;
-    /* 1 + the instruction after which it goes to the host, 0: it stays; and whether it comes from
-     * the host before its first use */
-    uint32_t leaves;
-    bool returns;
     uint32_t first, n; /* range in PlanBuffers.use */
 } PlanBuffer;
 

@@ -2,14 +2,18 @@
 
 #include "sim/tasks/buffers.h"
 
+#include "data/base/free.h"
+
 enum { F32_BYTES = 4, HALF_BYTES = 2 };
 
 typedef struct {
     const Runtime *runtime;
     const Program *program;
     const Graph *graph;
-    GArray *buffers; /* PlanBuffer */
-    GArray *uses;    /* uint32_t */
+    const PlanBuffers *plan;
+    uint32_t n_uses; /* of the plan's buffers */
+    GArray *buffers; /* PlanBuffer: those that are added, */
+    GArray *uses;    /* uint32_t: and their uses */
     /* of ops and logits (beside_key) the last instruction that differentiates them */
     GHashTable *ends;
     bool *logits; /* [tensor] */
@@ -17,7 +21,7 @@ typedef struct {
 
 static PlanBuffer *at(const Adding *a, uint32_t b)
 {
-    return &g_array_index(a->buffers, PlanBuffer, b);
+    return &a->plan->buffer[b];
 }
 
 /* Adds copies of a buffer that lie there all the time. */
@@ -54,8 +58,7 @@ static void keep_gradients(Adding *a, uint32_t n)
             half.element_bytes = HALF_BYTES;
             add_standing(a, half, a->runtime->half_gradients);
         }
-        const uint32_t *use = &g_array_index(a->uses, uint32_t, 0);
-        if (!sim_is_final_gradient(use, at(a, b), a->program, a->graph) ||
+        if (!sim_is_final_gradient(a->plan->use, at(a, b), a->program, a->graph) ||
             !graph_is_held(a->graph, graph_tensor(a->graph, half.tensor)) ||
             half.host_bytes > 0)
             continue;
@@ -144,7 +147,7 @@ static void add_beside(Adding *a, uint32_t i, void *key, PlanBuffer like)
     like.busy_until = use[1];
     like.beside = true;
     like.group = a->program->instr[i].group;
-    like.first = a->uses->len;
+    like.first = a->n_uses + a->uses->len;
     like.n = G_N_ELEMENTS(use);
     g_array_append_val(a->buffers, like);
     g_array_append_vals(a->uses, use, G_N_ELEMENTS(use));
@@ -179,7 +182,7 @@ static void runtime_hand_gradients(Adding *a, uint32_t n)
         if (!at_end)
             g_array_append_val(kept, like);
         for (uint32_t u = like.first; at_end && u < like.first + like.n; u++) {
-            const uint32_t i = g_array_index(a->uses, uint32_t, u);
+            const uint32_t i = a->plan->use[u];
             if (a->program->instr[i].kind == INSTR_COMPUTE &&
                 a->program->instr[i].op == instr->op)
                 add_beside(a, i, NULL, like);
@@ -242,10 +245,10 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                 .runtime = runtime,
                 .program = program,
                 .graph = graph,
+                .plan = buffers,
+                .n_uses = n_uses,
                 .buffers = g_array_new(false, false, sizeof(PlanBuffer)),
                 .uses = g_array_new(false, false, sizeof(uint32_t))};
-    g_array_append_vals(a.buffers, buffers->buffer, buffers->n);
-    g_array_append_vals(a.uses, buffers->use, n_uses);
     if (runtime->handed_gradients > 0)
         runtime_hand_gradients(&a, buffers->n);
     keep_gradients(&a, buffers->n);
@@ -253,11 +256,14 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
         gather_ahead(&a, buffers->n);
     if (runtime->loss_copies + runtime->norms + runtime->gates > 0)
         keep_beside(&a);
-    g_free(buffers->buffer);
-    g_free(buffers->use);
-    buffers->n = a.buffers->len;
-    buffers->buffer = (PlanBuffer *)(void *)g_array_free(a.buffers, false);
-    buffers->use = (uint32_t *)(void *)g_array_free(a.uses, false);
+    buffers->buffer =
+        g_renew(PlanBuffer, buffers->buffer, (size_t)buffers->n + a.buffers->len);
+    buffers->use = g_renew(uint32_t, buffers->use, (size_t)n_uses + a.uses->len);
+    array_each (const PlanBuffer, added, a.buffers)
+        buffers->buffer[buffers->n++] = *added;
+    array_each (const uint32_t, use, a.uses)
+        buffers->use[n_uses++] = *use;
+    unref_arrays(a.buffers, a.uses);
 }
 
 PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,

@@ -41,27 +41,28 @@
 
 typedef enum { TASK_COMPUTE, TASK_COLLECTIVE, TASK_TRANSFER, TASK_LAUNCH } SimTaskKind;
 
+/* There are millions of them: the order of the members leaves no gaps. */
 typedef struct {
-    SimTaskKind kind;
-    Collective collective; /* COLLECTIVE: its kind */
+    SimTaskKind kind : 8;
+    Collective collective : 8; /* COLLECTIVE: its kind */
+    SimCopy copies : 8;        /* COMPUTE: to or from the host */
+    bool back;
+    bool gradient; /* it reduces a parameter's gradient */
+    bool joins;    /* it is part of the bucket before it */
+    uint16_t microbatch;
     /* COLLECTIVE: bytes of whole tensors per set; TRANSFER: bytes of the tensor */
     double bytes;
     /* COLLECTIVE: where its shares before and after begin in SimTasks.share */
     uint32_t from, to;
     uint32_t n_fused; /* COLLECTIVE: number of instructions fused in it */
-    /* 1 + the rank of the server that sums go to, and come back from in a task of their own; 0:
+    /* 1 + the rank of the server that sums go to, and come `back` from in a task of their own; 0:
      * none */
     uint32_t server;
-    bool back;
-    bool gradient;               /* it reduces a parameter's gradient */
-    bool joins;                  /* it is part of the bucket before it */
-    SimCopy copies;              /* COMPUTE: to or from the host */
-    uint32_t team;               /* COLLECTIVE; TRANSFER: the receivers */
     const SimTransfer *transfer; /* TRANSFER */
-    uint16_t microbatch;
-    uint32_t lane;  /* COMPUTE, LAUNCH */
-    uint32_t instr; /* of the program; for a bucket its first instruction */
-    uint32_t stage; /* stage of an SPMD program; otherwise the group */
+    uint32_t team;               /* COLLECTIVE; TRANSFER: the receivers */
+    uint32_t lane;               /* COMPUTE, LAUNCH */
+    uint32_t instr;              /* of the program; for a bucket its first instruction */
+    uint32_t stage;              /* stage of an SPMD program; otherwise the group */
     double duration_s;
     uint32_t first_dep, n_deps; /* range in SimTasks.dep */
 } SimTask;

@@ -14,7 +14,7 @@ typedef struct {
      * made it */
     uint32_t compute;
     uint16_t group;
-    FormAxis axis;
+    FormAxis axis : 8;
     /* if joined, `compute` is the first of a row of Lower.joined, which has a task, or SIM_NO_TASK,
      * for every lane */
     bool joined;

@@ -185,8 +185,11 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
         portfolio_rank_by_flow(&run);
     for (uint32_t i = 0; i < (how->prune ? 1 : portfolio->choices->len); i++) {
         PortfolioChoice *c = g_ptr_array_index(portfolio->choices, i);
-        if (c->report)
-            plan_make_whole(c->plan, &c->report, options, c->graph, c->view);
+        if (!c->report)
+            continue;
+        plan_make_whole(c->plan, &c->report, options, c->graph, c->view);
+        if (!how->prune) /* of many choices nobody looks at all timelines */
+            g_clear_pointer(&c->report->timeline, sim_timeline_free);
     }
     portfolio_add_notes(portfolio);
     portfolio->elapsed_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
