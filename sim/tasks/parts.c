@@ -140,31 +140,51 @@ static double tokens_before(const double *tokens, double place)
     return rest > 1e-9 ? at[0] + rest * (at[1] - at[0]) : at[0];
 }
 
+/* The part of what shards divide, or the devices of a replica, that those before device i have. */
+static double shards_before(const SimPartSplit *split, uint32_t r, uint32_t n_shards)
+{
+    return split->start[r] - split->start[r - r % n_shards];
+}
+
+static double inside_before(const SimPartSplit *split, uint32_t i, uint32_t n_devices)
+{
+    double sum = 0;
+    for (uint32_t k = i - i % n_devices; k < i; k++)
+        sum += split->share[k];
+    return sum;
+}
+
 /* The tokens of the experts of the device at place i, whose axes have the `part` of them in the
  * form, over as many even experts. *part gets what each axis leaves of it then. */
 static double sim_part_load(const SimParts *parts, uint32_t group, TensorId tensor,
                             Form form, uint32_t i, SimPart *part)
 {
     const DeviceGroup *of = &parts->layout.group[group];
-    const uint32_t n_shards = group_shards(of), r = i / of->n_devices;
+    const PlanCut cut = plan_layout_cut(&parts->layout, group, tensor, form);
+    const uint32_t n = of->n_devices, n_shards = group_shards(of), r = i / n;
+    const SimPartSplit *shards = cut.is_sharded ? find(parts, &cut.shards) : NULL,
+                       *inner =
+                           cut.is_cut && !cut.nested ? find(parts, &cut.inner) : NULL;
     const struct {
         FormAxis axis;
-        double *part;
-        uint32_t place;
-    } AXIS[] = {{AXIS_REPLICAS, &part->replicas, r / n_shards},
-                {AXIS_SHARDS, &part->shards, r % n_shards},
-                {AXIS_POSITIONS, &part->inside, i % of->n_devices}};
+        double *part, before;
+    } AXIS[] = {
+        {AXIS_REPLICAS, &part->replicas, part->replicas * (r / n_shards)},
+        {AXIS_SHARDS, &part->shards, shards ? shards_before(shards, r, n_shards) : 0},
+        {AXIS_POSITIONS, &part->inside,
+         inner    ? inside_before(inner, i, n)
+         : shards ? ratio(inside_before(shards, i, n), shards->replica[r])
+                  : 0}};
     /* the later of two axes that divide experts divides those of the earlier one */
-    const bool inside_first =
-        plan_layout_cut(&parts->layout, group, tensor, form).shards.kind == SPLIT_NESTED;
+    const bool inside_first = cut.shards.kind == SPLIT_NESTED;
     double first = 0, experts = graph_tensor(parts->layout.graph, tensor)->dim[1],
            load = 1;
     for (uint32_t k = 0; k < G_N_ELEMENTS(AXIS); k++) {
         const uint32_t a = k > 0 && inside_first ? G_N_ELEMENTS(AXIS) - k : k;
         if (form_on(AXIS[a].axis, form) != form_gather(1))
             continue;
+        first += experts * AXIS[a].before;
         experts *= *AXIS[a].part;
-        first += experts * AXIS[a].place;
         const double tokens = tokens_before(parts->slots[tensor], first + experts) -
                               tokens_before(parts->slots[tensor], first);
         *AXIS[a].part *= ratio(ratio(tokens, experts), load);

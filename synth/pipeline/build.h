@@ -204,6 +204,10 @@ void pipeline_gather_for(Builder *b, uint32_t i);
 void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at);
 /* Sends the gradients of the layer that ends at `at` in a stage's phase to their shards. */
 void pipeline_scatter_behind(Builder *b, Phase phase, uint32_t stage, uint32_t at);
+/* Sums a tensor of a stage's group, which its shards hold in the form `over`, if replicas have
+ * parts of it. */
+void pipeline_sum_parts(Builder *b, uint32_t group, TensorId tensor, Form inside,
+                        Form over);
 /* Sums the gradient of update `i` whole, in the form of the parameter. */
 void pipeline_sum_whole(Builder *b, uint32_t i);
 /* The first function sums the gradient of update `i` in shards, the second writes an update whose

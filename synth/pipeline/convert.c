@@ -145,9 +145,9 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
         const Form inside = b->inner->instr[i].form[op->n_in + o],
                    gives = pipeline_over(b, at, b->gives[instr.op * OP_MAX_OUT + o]),
                    held = pipeline_held(b, home, t);
-        if (home == at)
-            pipeline_convert(b, at, t, inside, gives, held, microbatch);
-        else
+        if (home != at)
             cross(b, (Crossing){0, microbatch, t, inside}, at, gives, home, held);
+        else if (b->batch->form[t] != FORM_REDUCE) /* a sum is complete after the last */
+            pipeline_convert(b, at, t, inside, gives, held, microbatch);
     }
 }

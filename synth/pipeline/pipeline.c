@@ -9,6 +9,32 @@
 
 /* --- writing the program --- */
 
+/* The form over shards of a sum over the batch where it was made. */
+static Form made_as(const Builder *b, const Need *need)
+{
+    const OpId maker = b->inner->instr[need->maker].op;
+    uint32_t o = 0;
+    while (graph_get_op(b->graph, maker)->out[o] != need->tensor)
+        o++;
+    return pipeline_over(b, need->group, b->gives[maker * OP_MAX_OUT + o]);
+}
+
+/* Adds up a sum over the batch (a tied parameter's gradient) over the shards that made it and, for
+ * another number of replicas, over these. */
+static void add_up(Builder *b, const Need *need)
+{
+    const Instr *maker = &b->inner->instr[need->maker];
+    if (b->batch->form[need->tensor] != FORM_REDUCE || maker->kind != INSTR_COMPUTE)
+        return;
+    const Form made = b->made ? made_as(b, need) : FORM_IDENTITY;
+    const DeviceGroup *from = &b->program->group[need->group],
+                      *to = &b->program->group[need->to_group];
+    if (from->n_replicas != to->n_replicas || group_shards(from) != group_shards(to))
+        pipeline_sum_parts(b, need->group, need->tensor, need->form, made);
+    pipeline_convert(b, need->group, need->tensor, need->form, made, FORM_IDENTITY,
+                     PROGRAM_WHOLE);
+}
+
 /* Sends what a group needs. Between unlike numbers of shards it goes whole: the shards that have it
  * gather it, and those that get it take their parts. */
 static void send(Builder *b, uint32_t i, uint32_t microbatch)
@@ -17,6 +43,7 @@ static void send(Builder *b, uint32_t i, uint32_t microbatch)
     if (b->sent[i] && microbatch == PROGRAM_WHOLE)
         return;
     b->sent[i] = true;
+    add_up(b, need);
     const bool load = b->inner->instr[need->maker].kind == INSTR_LOAD &&
                       graph_tensor(b->graph, need->tensor)->role == ROLE_INPUT;
     *partial_of(b, need->to_group, need->tensor) |=
@@ -150,6 +177,22 @@ static void fetch(Builder *b, uint32_t i)
         }
 }
 
+/* Sums the parts of replicas that are added to a sum over all of them. */
+static void add_parts(Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    const uint32_t group = group_at(b, i);
+    Operand use[OP_MAX_IN];
+    const uint32_t n = instr_uses(instr, b->graph, use);
+    bool summed = false;
+    for (uint32_t k = 0; k < n; k++)
+        summed |= !(*partial_of(b, group, use[k].tensor) >> use[k].form & 1u);
+    if (instr->kind == INSTR_COMPUTE && graph_get_op(b->graph, instr->op)->kind == OP_ADD)
+        for (uint32_t k = 0; summed && k < n; k++)
+            pipeline_sum_parts(b, group, use[k].tensor, use[k].form,
+                               pipeline_held(b, group, use[k].tensor));
+}
+
 static void emit_one_late(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -159,6 +202,7 @@ static void emit_one_late(Builder *b, uint32_t i)
     bool partial = false;
     fetch(b, i);
     pipeline_gather_for(b, i);
+    add_parts(b, i);
     if (pipeline_is_update(b, i))
         sum_gradient(b, i);
     if (pipeline_is_update(b, i) && pipeline_divides(b, b->use[b->use_at[i]].of.tensor)) {

@@ -15,6 +15,7 @@
 
 #include "data/base/free.h"
 #include "sim/sim.h"
+#include "synth/spmd/assignment.h"
 #include "synth/spmd/forms.h"
 
 static bool is_weight(const Graph *graph, TensorId tensor)
@@ -90,13 +91,23 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     return false;
 }
 
+static bool is_sent(const Builder *b, TensorId tensor)
+{
+    array_each (const Need, need, b->needs)
+        if (need->tensor == tensor)
+            return true;
+    return false;
+}
+
 /* The form in which an output is held: a tensor with tokens is cut along the sequence at once,
- * before tensor parallelism may divide the same dim; partial sums of other tensors are added up. */
+ * before tensor parallelism may divide the same dim; partial sums of other tensors are added up,
+ * sums over the batch (of tied parameters) only for another group. */
 static Form settled(const Builder *b, const Op *op, TensorId tensor, Form gives)
 {
     const Tensor *t = graph_tensor(b->graph, tensor);
     const bool statistic = op_kind_is_attention(op->kind) && tensor != op->out[0];
-    if (is_weight_gradient(b->graph, tensor) || t->role == ROLE_LOSS || t->rank == 0)
+    if (is_weight_gradient(b->graph, tensor) || t->role == ROLE_LOSS || t->rank == 0 ||
+        (b->batch->form[tensor] == FORM_REDUCE && !is_sent(b, tensor)))
         return gives;
     if (t->rank >= 3 && t->dim[1] == b->n_tokens && !statistic &&
         form_can_hold(b->graph, tensor, form_gather(1)))
@@ -174,7 +185,7 @@ static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule
 
 /* Chooses the fastest rule; without any, the one that runs everything on all shards. If positions
  * divide by experts, shards do so at once, as they cannot later (data/program/nesting.h). */
-static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
+static bool choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
 {
     Rule rule[OP_MAX_RULES + 1];
     OpSpace space;
@@ -196,6 +207,7 @@ static void choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Ru
             *best = rule[r];
         }
     }
+    return isfinite(least_s);
 }
 
 static ShardPrices shard_prices(const Builder *b)
@@ -249,7 +261,7 @@ static void place_experts(Builder *b)
     }
 }
 
-static void divide_sequences(Builder *b)
+static bool divide_sequences(Builder *b, GError **error)
 {
     tensors_each (tensor, t, b->graph) {
         if (tensor->role == ROLE_INPUT && tensor->dtype == DTYPE_I64 &&
@@ -261,17 +273,23 @@ static void divide_sequences(Builder *b)
     }
     place_experts(b);
     const ShardPrices prices = shard_prices(b);
+    const Op *stuck = NULL;
     ops_each (op, id, b->graph) {
         Rule rule;
         if (op->pass == PASS_UPDATE)
             continue;
-        choose_rule(b, &prices, id, &rule);
+        if (!choose_rule(b, &prices, id, &rule) && !stuck)
+            stuck = op;
         follow(b, id, &rule);
         for (uint32_t i = 0; i < op->n_in; i++)
             *converted_in(&prices, op->in[i], rule.form[i]) = 1 + op->pass;
     }
     sim_memo_free(prices.memo);
     free_each(prices.converted, prices.instr);
+    return !stuck || refuse(error,
+                            "cp with sequence_parallel=on: op %s needs tokens whole that "
+                            "both divide",
+                            stuck->name);
 }
 
 /* --- experts --- */
@@ -458,12 +476,20 @@ static bool check_samples(const Builder *b, GError **error)
     return true;
 }
 
-static bool has_experts(const Builder *b)
+/* Fails unless devices have experts of their own, whose optimizer takes them alone. */
+static bool check_experts(const Builder *b, GError **error)
 {
-    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++)
-        if (is_weight(b->graph, t) && form_is_gather(b->made[t]))
-            return true;
-    return false;
+    bool has = false;
+    for (TensorId t = 0; t < graph_n_tensors(b->graph); t++) {
+        has |= is_weight(b->graph, t) && form_is_gather(b->made[t]);
+        if (is_weight(b->graph, t) && !parameter_updates_in(b->graph, t, b->made[t]))
+            return refuse(error,
+                          "ep=%u: the optimizer takes %s of all experts as a whole",
+                          b->pipeline->ep, graph_tensor(b->graph, t)->name);
+    }
+    return has ||
+           refuse(error, "ep=%u: expected a model with experts that can be divided",
+                  b->pipeline->ep);
 }
 
 bool pipeline_find_shards(Builder *b, GError **error)
@@ -483,15 +509,13 @@ bool pipeline_find_shards(Builder *b, GError **error)
     b->made = g_new0(Form, n_tensors);
     b->converted = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     b->experts = g_new0(uint16_t, p->n_groups);
-    if (sequences)
-        divide_sequences(b);
+    if (sequences && !divide_sequences(b, error))
+        return false;
     for (uint32_t g = 0; b->pipeline->folds && g < p->n_groups; g++)
         b->experts[g] = program_add_shards(b->program, (uint16_t)g,
                                            p->degrees ? p->degrees[g].ep : p->ep);
     if (b->pipeline->folds)
         divide_experts(b);
     place_states(b);
-    return p->ep < 2 || has_experts(b) ||
-           refuse(error, "ep=%u: expected a model with experts that can be divided",
-                  p->ep);
+    return p->ep < 2 || check_experts(b, error);
 }

@@ -164,16 +164,17 @@ static void convert(Builder *b, uint32_t group, Collective kind, TensorId tensor
 static void regroup(Builder *b, uint32_t group, bool back, TensorId tensor, Form from,
                     Form to, bool moves)
 {
-    if (b->states[group] == group) /* the group shares sequences itself */
+    const uint32_t at = pipeline_view(b, group, b->home[tensor]);
+    if (b->states[group] == at) /* the group shares sequences itself */
         return;
     pipeline_append(b,
                     (Instr){.kind = INSTR_TRANSFER,
                             .tensor = tensor,
-                            .to_group = back ? (uint16_t)group : b->states[group],
+                            .to_group = back ? (uint16_t)at : b->states[group],
                             .moves = moves,
                             .from = from,
                             .to = to},
-                    back ? b->states[group] : group, PROGRAM_WHOLE);
+                    back ? b->states[group] : at, PROGRAM_WHOLE);
 }
 
 /* Brings a tensor from the states' group to the group where it is used, or back. */
@@ -337,16 +338,29 @@ static void sum_across(Builder *b, uint32_t group, TensorId gradient, Form form)
                     group, PROGRAM_WHOLE);
 }
 
-/* Whether the gradient of update `i` is partial over the replicas that have parts of the batch;
- * clears the mark. */
-static bool take_partial(Builder *b, uint32_t i)
+/* Whether a tensor is partial over the replicas that have parts of the batch; clears the mark. */
+static bool take_partial(Builder *b, uint32_t group, TensorId tensor, Form inside)
+{
+    uint8_t *partial = partial_of(b, group, tensor);
+    const bool was = *partial >> inside & 1u;
+    *partial &= (uint8_t) ~(1u << inside);
+    return was;
+}
+
+/* The same of the gradient of update `i`. */
+static bool take_partial_gradient(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
-    uint8_t *partial =
-        partial_of(b, group_at(b, i), graph_get_op(b->graph, instr->op)->in[1]);
-    const bool was = *partial >> instr->form[1] & 1u;
-    *partial &= (uint8_t) ~(1u << instr->form[1]);
-    return was;
+    return take_partial(b, group_at(b, i), graph_get_op(b->graph, instr->op)->in[1],
+                        instr->form[1]);
+}
+
+void pipeline_sum_parts(Builder *b, uint32_t group, TensorId tensor, Form inside,
+                        Form over)
+{
+    if (take_partial(b, group, tensor, inside) &&
+        group_parts(&b->program->group[group]) > 1)
+        sum_across(b, group, tensor, form_over(inside, over, 0));
 }
 
 /* Sums and gathers a gradient, which then has the form of its parameter. */
@@ -377,7 +391,7 @@ static void sum_here(Builder *b, uint32_t i, bool partial)
 void pipeline_sum_whole(Builder *b, uint32_t i)
 {
     const Op *op = graph_get_op(b->graph, b->inner->instr[i].op);
-    const bool partial = take_partial(b, i);
+    const bool partial = take_partial_gradient(b, i);
     if (b->whole[op->in[0]])
         return;
     b->whole[op->in[0]] = true;
@@ -392,7 +406,7 @@ void pipeline_sum_states(Builder *b, uint32_t i)
     const uint32_t group = group_at(b, i), at = states_group(b, group, parameter);
     const Form inside = b->inner->instr[i].form[1],
                shard = sharded(b, group, parameter, inside);
-    const bool partial = take_partial(b, i);
+    const bool partial = take_partial_gradient(b, i);
     const bool sums = partial || held_in(b, group, gradient) == FORM_REDUCE;
     if (b->summed[i])
         return;

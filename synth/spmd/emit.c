@@ -112,7 +112,7 @@ static void emit_backward(Emitter *e, OpId id)
         for (uint32_t i = 0; i < op->n_in; i++) {
             TensorId contribution = graph_contribution(e->graph, id, i);
             OpId accumulation = graph_accumulation(e->graph, id, i);
-            if (contribution == GRAPH_NONE ||
+            if (contribution == GRAPH_NONE || !e->needed[contribution] ||
                 graph_tensor(e->graph, op->in[i])->role == ROLE_PARAMETER)
                 continue;
             if (pass == 0)
