@@ -200,7 +200,7 @@ static bool change_member(GString *text, const GPtrArray *pieces, GRand *rand)
 /* Replaces a token by a piece, or by another token of the text, or moves it. */
 static void change_token(GString *text, const GPtrArray *pieces, GRand *rand)
 {
-    gsize at, from;
+    gsize at = 0, from = 0;
     const gsize n = random_token(text, rand, &at), m = random_token(text, rand, &from);
     g_autofree char *other = g_memdup2(text->str + from, m + 1);
     if (below(rand, 4) == 0 && nudge(text, at, n, rand))
@@ -225,13 +225,55 @@ static gsize random_line(const GString *text, GRand *rand, gsize *begin)
 /* Drops a line, doubles it, or puts another in its place. */
 static void change_line(GString *text, GRand *rand)
 {
-    gsize at, from;
+    gsize at = 0, from = 0;
     const gsize n = random_line(text, rand, &at), m = random_line(text, rand, &from);
     g_autofree char *other = g_memdup2(text->str + from, m + 1);
     if (below(rand, 2))
         g_string_erase(text, (gssize)at, (gssize)n);
     if (below(rand, 2))
         g_string_insert_len(text, (gssize)MIN(at, text->len), other, (gssize)m);
+}
+
+/* A random part in brackets, such as an item of a list: *begin, and its length with both; 0: there is none. */
+static gsize random_part(const GString *text, GRand *rand, gsize *begin)
+{
+    uint32_t seen = 0;
+    for (gsize i = 0; i < text->len; i++)
+        if ((text->str[i] == '{' || text->str[i] == '[') && below(rand, ++seen) == 0)
+            *begin = i;
+    if (seen == 0)
+        return 0;
+    const char open = text->str[*begin], close = open == '{' ? '}' : ']';
+    gsize end = *begin;
+    for (int32_t depth = 0; end < text->len; end++) {
+        depth += (text->str[end] == open) - (text->str[end] == close);
+        if (depth == 0)
+            return end + 1 - *begin;
+    }
+    return 0;
+}
+
+/* Doubles a part, copies it behind another, or puts it in the other's place. Returns whether there are parts. */
+static bool copy_part(GString *text, GRand *rand)
+{
+    gsize at = 0, from = 0;
+    const gsize m = random_part(text, rand, &from);
+    gsize n = m;
+    if (below(rand, 2))
+        n = random_part(text, rand, &at);
+    else
+        at = from;
+    if (n == 0 || m == 0)
+        return false;
+    g_autofree char *other = g_memdup2(text->str + from, m + 1);
+    if (below(rand, 4) == 0) {
+        g_string_erase(text, (gssize)at, (gssize)n);
+        g_string_insert_len(text, (gssize)at, other, (gssize)m);
+    } else {
+        g_string_insert_len(text, (gssize)(at + n), other, (gssize)m);
+        g_string_insert_len(text, (gssize)(at + n), ", ", 2);
+    }
+    return true;
 }
 
 static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
@@ -254,13 +296,44 @@ static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
     }
 }
 
+/* One of the first bytes behind a name, as binary formats put there its value; each name is as likely as any other. 0: there is none. */
+static gsize behind_name(const GString *text, GRand *rand)
+{
+    enum { SHORTEST = 3, BEHIND = 8 };
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_bytes_hash, g_bytes_equal);
+    g_autoptr(GPtrArray) names =
+        g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(gsize));
+    for (gsize i = 0, n = 0; i < text->len; n = 0) {
+        while (i + n < text->len &&
+               (g_ascii_isalnum(text->str[i + n]) || text->str[i + n] == '_'))
+            n++;
+        i += n + 1;
+        if (n < SHORTEST)
+            continue;
+        const gsize end = i - 1;
+        GBytes *name = g_bytes_new_static(text->str + end - n, n);
+        g_ptr_array_add(names, name);
+        if (!g_hash_table_contains(seen, name)) {
+            g_hash_table_add(seen, name);
+            g_array_append_val(ends, end);
+        }
+    }
+    return ends->len == 0 ? 0
+                          : MIN(g_array_index(ends, gsize, below(rand, ends->len)) +
+                                    below(rand, 1 + below(rand, BEHIND)),
+                                text->len - 1);
+}
+
 /* Changes bytes without moving others, as binary formats say lengths and places. */
 static void change_in_place(GString *text, GRand *rand)
 {
     static const char EDGES[] = {0, 1, 2, 0x7f, (char)0x80, (char)0xff};
     enum { MOST_COPIED = 8 };
-    const gsize at = below(rand, text->len), from = below(rand, text->len);
-    const uint32_t how = below(rand, 4);
+    const gsize named = below(rand, 2) ? behind_name(text, rand) : 0,
+                at = named ? named : below(rand, text->len),
+                from = below(rand, text->len);
+    const uint32_t how = below(rand, named ? 3 : 4);
     if (how == 0) {
         text->str[at] ^= (char)(1u << below(rand, 8));
     } else if (how == 1) {
@@ -277,12 +350,14 @@ void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand)
 {
     const uint32_t how = below(rand, 8);
     const bool is_binary = memchr(text->str, '\0', text->len);
-    if (is_binary && below(rand, 4) > 0)
+    if (is_binary && below(rand, 8) > 0)
         change_in_place(text, rand);
     else if (how < 2 && change_member(text, pieces, rand))
         return;
     else if (how < 4)
         change_token(text, pieces, rand);
+    else if (how == 4 && copy_part(text, rand))
+        return;
     else if (how < 6)
         change_line(text, rand);
     else

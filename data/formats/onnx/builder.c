@@ -139,11 +139,6 @@ TensorId builder_part(Builder *b, uint32_t value, const char *part, uint32_t ran
         builder_refuse(b, "the weight '%s' is read in two shapes", key);
         return GRAPH_NONE;
     }
-    for (uint32_t d = 0; d < rank; d++)
-        if (dim[d] == 0) {
-            builder_refuse(b, "the weight '%s' has a dimension of 0", key);
-            return GRAPH_NONE;
-        }
     enter_layer(b, key, rank);
     g_autofree char *name = builder_name(b, key);
     weight = g_new0(Weight, 1);
