@@ -8,6 +8,7 @@
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
 #include "sim/network/collective_run.h"
+#include "synth/planners/planner.h"
 
 /* clang-format off */
 #define COLLECTIVE_OPTIONS(X)                               \
@@ -111,7 +112,7 @@ static bool parse_sizes(const Own *own, SimCollectiveOptions *what,
     if (own->skew && !units_parse(own->skew, QUANTITY_TIME, &what->skew_s, error))
         return kilter_prefix(error, "--skew: ");
     if (own->granularity && !granularity_parse(own->granularity, granularity))
-        return refuse(error, "unknown granularity '%.60s'; expected machine or gpu",
+        return refuse(error, "--granularity: expected machine or gpu, got '%.60s'",
                       own->granularity);
     return true;
 }
@@ -129,6 +130,16 @@ static bool parse_ranks(Own *own, uint32_t n, SimCollectiveOptions *what, GError
     return true;
 }
 
+/* Says first that messages take long: alike ones are one, unless ranks start apart. */
+static void collective_say_size(const SimCollectiveOptions *what, uint32_t ranks)
+{
+    const bool direct = g_strcmp0(what->algorithm, "direct") == 0;
+    g_autofree char *words =
+        g_strdup_printf("messages of %u ranks, each to each,", ranks);
+    if (what->skew_s > 0 && (direct || strcmp(what->kind, "all_to_all") == 0))
+        planner_say(words, 10 * pow(ranks / 256.0, 3.5), 0); /* as measured in trees */
+}
+
 static bool collective_simulate(const char *cluster_name, Own *own,
                                 SimCollectiveOptions *what, Granularity granularity,
                                 const CommandOptions *options, GError **error)
@@ -139,6 +150,7 @@ static bool collective_simulate(const char *cluster_name, Own *own,
     g_autoptr(ClusterView) view = cluster_view(cluster, granularity);
     if (!parse_ranks(own, view->n_devices, what, error))
         return false;
+    collective_say_size(what, what->device ? what->n_devices : view->n_devices);
     g_autoptr(SimCollectiveRun) run = sim_collective_run(view, what, error);
     if (!run)
         return false;

@@ -10,7 +10,7 @@
 #include "experiments/calibration/trial_file.h"
 #include "experiments/calibration/trial_suggest.h"
 #include "experiments/cli/command.h"
-#include "experiments/cli/limits.h"
+#include "synth/planners/planner.h"
 
 enum { MOST_SUGGESTED = 1000 };
 
@@ -152,15 +152,13 @@ static json_t *fit_answer(const TrialCluster *fitted, const GArray *list,
         trials_json(fitted, list), "suggestions", suggestions_json(suggestions));
 }
 
-/* Says first that a fit takes long: by measured times of small models. */
+/* Says first that a fit takes long: half a second each, as measured of small models. */
 static void fit_say_size(const GArray *list)
 {
-    const double each_s = 0.5, worth_a_line_s = 20;
     g_autofree uint32_t *first = g_new(uint32_t, list->len + 1);
     const uint32_t n = trial_list_alike(list, first);
-    if (each_s * n > worth_a_line_s)
-        limits_note("a fit to %u different iterations may take %.0f s or more", n,
-                    each_s * n);
+    g_autofree char *what = g_strdup_printf("a fit to %u different iterations", n);
+    planner_say(what, 0.5 * n, 0);
 }
 
 static bool fit_run(const char *file, const Own *own, const CommandOptions *options,

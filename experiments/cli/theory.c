@@ -1,8 +1,7 @@
 /* kilter theory. */
-#include "data/base/units.h"
 #include "data/models/model.h"
 #include "experiments/cli/command.h"
-#include "experiments/cli/limits.h"
+#include "synth/planners/planner.h"
 #include "synth/synth.h"
 
 /* The kinds of triples that are counted: loads, computations by pass, collectives by kind. */
@@ -73,12 +72,9 @@ static void theory_report(const CommandOptions *options, const Graph *graph,
 static void theory_say_size(const Graph *graph, bool json)
 {
     const double op_s = 3e-4, op_bytes = json ? 6e4 : 3e3;
-    const double worth_a_line_s = 20, worth_a_line_bytes = 0x1p31;
     const uint32_t ops = graph_n_ops(graph);
-    g_autofree char *size = units_format(op_bytes * ops, QUANTITY_BYTES);
-    if (op_s * ops > worth_a_line_s || op_bytes * ops > worth_a_line_bytes)
-        limits_note("the theory of %u ops may take %.0f s, and %s of memory", ops,
-                    op_s * ops, size);
+    g_autofree char *what = g_strdup_printf("the theory of %u ops", ops);
+    planner_say(what, op_s * ops, op_bytes * ops);
 }
 
 #define THEORY_OPTIONS(X) X(COUNT, gpus, "gpus", 0, 1, G_MAXINT)

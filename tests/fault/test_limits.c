@@ -129,7 +129,7 @@ static void test_long_echoes(void **state)
     static const char *const lines[] = {
         PLAN " --pins f",      PLAN " --segments f",
         "models f:layers=1",   "plan " SMALL " hap-8 -p manual --strategy f",
-        "fit f -c hap-8 -o g", "sweep f --dry-run",
+        "fit f --cluster hap-8 -o g", "sweep f --dry-run",
     };
     g_autoptr(Sandbox) box = sandbox_new();
     for (guint i = 0; i < 2 * G_N_ELEMENTS(lines); i++) {
@@ -239,6 +239,8 @@ static void test_bombs(void **state)
          "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
         {"sweep long.yaml -q", "hap on "},
+        {"collective all_to_all tree:hosts=512 --bytes 1MB --skew 1ms -q",
+         "messages of 512 ranks, each to each, may take "},
         {"sensitivity vit:layers=2048 hap-8 -q -p hap", " may take "},
         {"memory vit:layers=1 hap-8 --most layers -q -p hap", "--most layers: "}};
     for (guint i = 0; i < G_N_ELEMENTS(OTHER); i++) {
