@@ -192,15 +192,26 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
     return backend->ops->exchange(backend, &exchange, error);
 }
 
+/* The instances that a transfer reads and makes. */
+static uint32_t transfer_source(const ExecReplay *replay, const Instr *instr)
+{
+    return replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
+                           instr->from);
+}
+
+static uint32_t transfer_target(const ExecReplay *replay, const Instr *instr)
+{
+    return replay_instance(replay, instr->to_group, instr->microbatch, instr->tensor,
+                           instr->to);
+}
+
 /* A transfer between groups of the same devices: each device already has the part that it needs. */
 static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard *from,
                         ExecShard *to, GError **error)
 {
     ExecBackend *backend = replay->backend;
-    const uint32_t source = replay_instance(replay, instr->group, instr->microbatch,
-                                            instr->tensor, instr->from);
-    const uint32_t target = replay_instance(replay, instr->to_group, instr->microbatch,
-                                            instr->tensor, instr->to);
+    const uint32_t source = transfer_source(replay, instr),
+                   target = transfer_target(replay, instr);
     const bool partial = (instr->moves || replay->partial[source]) &&
                          group_parts(&replay->cuts->layout.group[instr->to_group]) > 1;
     if (!replay_same_cut(from, to, backend->n_ranks))
@@ -243,10 +254,8 @@ static bool pass_across(ExecReplay *replay, const Instr *instr, const ExecShard 
 static bool run_across_groups(ExecReplay *replay, const Instr *instr,
                               const ExecShard *from, GError **error)
 {
-    const uint32_t source = replay_instance(replay, instr->group, instr->microbatch,
-                                            instr->tensor, instr->from);
-    const uint32_t target = replay_instance(replay, instr->to_group, instr->microbatch,
-                                            instr->tensor, instr->to);
+    const uint32_t source = transfer_source(replay, instr),
+                   target = transfer_target(replay, instr);
     const bool adds = instr->moves && replay->added[target] > 0;
     ExecShard *to = replay->room && instr->moves
                         ? replay_rooms_join(replay, instr, source, target, adds)

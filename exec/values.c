@@ -33,7 +33,7 @@ static uint32_t vocabulary_of(const Graph *graph, OpId id)
     OpSpace space;
     graph_op_space(graph, id, &space);
     for (uint32_t l = 0; l < space.n_loops; l++)
-        if (space.loop[l].letter == 'v')
+        if (space.loop[l].letter == LOOP_VOCABULARY)
             return space.loop[l].extent;
     g_assert_not_reached();
 }

@@ -386,6 +386,15 @@ bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *
     return true;
 }
 
+uint32_t sim_busiest(const SimReport *report)
+{
+    uint32_t most = 0;
+    for (uint32_t j = 1; j < report->n_devices; j++)
+        if (report->busy_s[j] > report->busy_s[most])
+            most = j;
+    return most;
+}
+
 FREE_DEFINE(sim_report_free, SimReport, report,
             free_each(report->busy_s, report->comm_busy_s, report->idle_s,
                       report->hidden_s, report->memory_bytes, report->memory_instr,

@@ -410,6 +410,8 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
 bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,
                        SimReport *report, GError **error);
 AUTOPTR(sim_report_free, SimReport)
+/* The device that computes longest. */
+uint32_t sim_busiest(const SimReport *report);
 
 /* --- samples under noise --- */
 

@@ -9,14 +9,12 @@
 #include "data/cluster/topology.h"
 
 #define NONE UINT32_MAX
-#define FAR  UINT16_MAX
 
 struct Routes {
     const Topology *topology;
     uint32_t *up;        /* [node]: link towards the core, NONE in the core */
     uint32_t *depth;     /* [node]: links to the core */
     uint16_t **distance; /* [core node]: [node] its distance to the core node, or NULL */
-    uint32_t *queue;     /* scratch */
     uint32_t *local;     /* [device]: index in its machine */
 };
 
@@ -25,15 +23,15 @@ static void peel(Routes *routes)
 {
     const Topology *topology = routes->topology;
     const uint32_t n = topology->n_nodes;
-    g_autofree uint32_t *degree = g_new(uint32_t, n);
+    g_autofree uint32_t *degree = g_new(uint32_t, n), *queue = g_new(uint32_t, n);
     uint32_t head = 0, tail = 0;
     for (uint32_t i = 0; i < n; i++) {
         degree[i] = topology->first_link[i + 1] - topology->first_link[i];
         if (degree[i] == 1)
-            routes->queue[tail++] = i;
+            queue[tail++] = i;
     }
     while (head < tail) {
-        const uint32_t node = routes->queue[head++];
+        const uint32_t node = queue[head++];
         if (degree[node] != 1) /* its last neighbour was removed before it */
             continue;
         degree[node] = 0;
@@ -44,12 +42,12 @@ static void peel(Routes *routes)
                 continue;
             routes->up[node] = topology->out[k];
             if (--degree[to] == 1)
-                routes->queue[tail++] = to;
+                queue[tail++] = to;
         }
     }
     /* Parents are peeled after their children. */
     while (head-- > 0) {
-        const uint32_t node = routes->queue[head];
+        const uint32_t node = queue[head];
         if (routes->up[node] != NONE)
             routes->depth[node] = routes->depth[topology->link[routes->up[node]].to] + 1;
     }
@@ -62,7 +60,6 @@ Routes *routes_new(const Topology *topology)
     routes->up = g_new(uint32_t, topology->n_nodes);
     routes->depth = g_new0(uint32_t, topology->n_nodes);
     routes->distance = g_new0(uint16_t *, topology->n_nodes);
-    routes->queue = g_new(uint32_t, topology->n_nodes);
     routes->local = g_new0(uint32_t, topology->n_devices);
     memset(routes->up, 0xff, topology->n_nodes * sizeof *routes->up);
     for (uint32_t j = 1; j < topology->n_devices; j++)
@@ -74,33 +71,14 @@ Routes *routes_new(const Topology *topology)
 
 FREE_DEFINE(routes_free, Routes, routes,
             free_items(routes->distance, routes->topology->n_nodes),
-            free_each(routes->distance, routes->up, routes->depth, routes->queue,
-                      routes->local));
+            free_each(routes->distance, routes->up, routes->depth, routes->local));
 
 static const uint16_t *distances_to(Routes *routes, uint32_t target)
 {
-    const Topology *topology = routes->topology;
-    uint16_t *distance = routes->distance[target];
-    uint32_t head = 0, tail = 0;
-    if (distance)
-        return distance;
-    distance = g_new(uint16_t, topology->n_nodes);
-    memset(distance, 0xff, topology->n_nodes * sizeof *distance);
-    distance[target] = 0;
-    routes->queue[tail++] = target;
-    while (head < tail) {
-        const uint32_t node = routes->queue[head++];
-        for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1];
-             k++) {
-            const uint32_t to = topology->link[topology->out[k]].to;
-            if (distance[to] == FAR && routes->depth[to] == 0) {
-                distance[to] = (uint16_t)MIN(distance[node] + 1, FAR - 1);
-                routes->queue[tail++] = to;
-            }
-        }
-    }
-    routes->distance[target] = distance;
-    return distance;
+    if (!routes->distance[target])
+        routes->distance[target] =
+            topology_distances(routes->topology, target, routes->depth);
+    return routes->distance[target];
 }
 
 /* Mixes the ends of a message and the place of a choice (the finalizer of splitmix64). */
@@ -116,14 +94,14 @@ static uint32_t hash(uint32_t from, uint32_t to, uint32_t node)
 static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t node,
                      uint32_t from, uint32_t to)
 {
-    KILTER_ASSERT(distance[node] > 0 && distance[node] != FAR);
+    KILTER_ASSERT(distance[node] > 0 && distance[node] != TOPOLOGY_FAR);
     const Topology *topology = routes->topology;
     const uint32_t first = topology->first_link[node],
                    last = topology->first_link[node + 1];
     uint32_t ties = 0, only = NONE;
     for (uint32_t k = first; k < last; k++) {
         const uint32_t next = topology->link[topology->out[k]].to;
-        if (distance[next] != FAR && distance[next] + 1 == distance[node]) {
+        if (distance[next] != TOPOLOGY_FAR && distance[next] + 1 == distance[node]) {
             ties++;
             only = topology->out[k];
         }
@@ -133,7 +111,8 @@ static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t no
     uint32_t pick = (topology->by_rail ? routes->local[to] : hash(from, to, node)) % ties;
     for (uint32_t k = first;; k++) {
         const uint32_t next = topology->link[topology->out[k]].to;
-        if (distance[next] != FAR && distance[next] + 1 == distance[node] && pick-- == 0)
+        if (distance[next] != TOPOLOGY_FAR && distance[next] + 1 == distance[node] &&
+            pick-- == 0)
             return topology->out[k];
     }
 }

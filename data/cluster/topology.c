@@ -378,29 +378,38 @@ static void index_links(Topology *topology)
         topology->out[next[topology->link[i].from]++] = i;
 }
 
-/* Checks that routes have at most ROUTE_MAX_LINKS links: no device may be further than half of that
- * from device 0. */
-static bool check_routes(const Topology *topology, GError **error)
+uint16_t *topology_distances(const Topology *topology, uint32_t from,
+                             const uint32_t *depth)
 {
-    const uint32_t n = topology->n_nodes, start = topology->device[0];
-    g_autofree uint32_t *queue = g_new(uint32_t, n), *distance = g_new(uint32_t, n);
+    const uint32_t n = topology->n_nodes;
+    g_autofree uint32_t *queue = g_new(uint32_t, n);
+    uint16_t *distance = g_new(uint16_t, n);
     uint32_t head = 0, tail = 0;
     memset(distance, 0xff, n * sizeof *distance);
-    distance[start] = 0;
-    queue[tail++] = start;
+    distance[from] = 0;
+    queue[tail++] = from;
     while (head < tail) {
         const uint32_t node = queue[head++];
         for (uint32_t k = topology->first_link[node]; k < topology->first_link[node + 1];
              k++) {
             const uint32_t to = topology->link[topology->out[k]].to;
-            if (distance[to] != UINT32_MAX)
+            if (distance[to] != TOPOLOGY_FAR || (depth && depth[to] > 0))
                 continue;
-            distance[to] = distance[node] + 1;
+            distance[to] = (uint16_t)MIN(distance[node] + 1, TOPOLOGY_FAR - 1);
             queue[tail++] = to;
         }
     }
+    return distance;
+}
+
+/* Checks that routes have at most ROUTE_MAX_LINKS links: no device may be further than half of that
+ * from device 0. */
+static bool check_routes(const Topology *topology, GError **error)
+{
+    const uint32_t start = topology->device[0];
+    g_autofree uint16_t *distance = topology_distances(topology, start, NULL);
     values_at (const uint32_t, node, j, topology->device, topology->n_devices) {
-        if (distance[node] == UINT32_MAX)
+        if (distance[node] == TOPOLOGY_FAR)
             return refuse(error, "no route from '%.100s' to '%.100s'",
                           topology->node[start].name, topology->node[node].name);
         if (distance[node] > ROUTE_MAX_LINKS / 2)

@@ -108,6 +108,12 @@ typedef struct {
 Topology *topology_of_view(const ClusterView *view, GError **error);
 AUTOPTR(topology_free, Topology)
 
+/* [node]: links on the way from a node, TOPOLOGY_FAR where there is none. With `depth` [node] it
+ * goes through nodes at depth 0 alone. The caller frees it. */
+enum { TOPOLOGY_FAR = UINT16_MAX };
+uint16_t *topology_distances(const Topology *topology, uint32_t from,
+                             const uint32_t *depth);
+
 /* Finds routes, and keeps distances for later routes: for one thread at a time. */
 typedef struct Routes Routes;
 Routes *routes_new(const Topology *topology);

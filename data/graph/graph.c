@@ -454,7 +454,7 @@ uint64_t graph_op_bytes(const Graph *graph, OpId id, uint32_t operand)
     if (operand != op_kind_looked_up(op->kind))
         return tensor_bytes(tensor);
     for (uint32_t l = 0; l < space->n_loops; l++)
-        elements *= space->loop[l].letter == 'v' ? 1 : space->loop[l].extent;
+        elements *= space->loop[l].letter == LOOP_VOCABULARY ? 1 : space->loop[l].extent;
     return (uint64_t)ceil((double)elements * dtype_bytes(tensor->dtype));
 }
 

@@ -328,6 +328,9 @@ double dtype_bytes(DType dtype);
 
 /* --- facts about one op from its signature --- */
 
+/* Letters whose loops mean the same in all signatures that plans divide by them. */
+enum { LOOP_QUERY = 'Q', LOOP_EXPERT = 'e', LOOP_HEAD = 'h', LOOP_VOCABULARY = 'v' };
+
 /* Loops of op `id` after * is expanded: extent, whether it can be sharded, its units. */
 enum { OP_MAX_LOOPS = 12 };
 typedef struct {

@@ -55,7 +55,7 @@ static uint32_t loop_of(OpSpace *space, char letter, uint32_t star, uint32_t ext
     space->loop[space->n_loops] = (Loop){.letter = letter,
                                          .star = (uint8_t)star,
                                          .shardable = letter == '*' || islower(letter),
-                                         .divided = letter == 'Q' && divides,
+                                         .divided = letter == LOOP_QUERY && divides,
                                          .extent = extent,
                                          .units = 1};
     return space->n_loops++;
@@ -154,7 +154,7 @@ double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space)
     if (!op_kind_skips_masked(kind) || !attr->causal)
         return 1;
     for (uint32_t l = 0; l < space->n_loops; l++) {
-        queries = space->loop[l].letter == 'Q' ? space->loop[l].extent : queries;
+        queries = space->loop[l].letter == LOOP_QUERY ? space->loop[l].extent : queries;
         keys = space->loop[l].letter == 'K' ? space->loop[l].extent : keys;
     }
     /* Query q sees q + 1 keys, or the last `span` of them. */

@@ -20,7 +20,7 @@ static bool counts_experts(const Graph *graph, TensorId tensor)
             const int loop = space.dim_loop[op->n_in + o][1];
             if (op->out[o] != tensor || loop < 0)
                 continue;
-            if (space.loop[loop].letter == 'e')
+            if (space.loop[loop].letter == LOOP_EXPERT)
                 return true;
             for (uint32_t i = 0; !found && i < op->n_in; i++)
                 if (space.dim_loop[i][1] == loop) {

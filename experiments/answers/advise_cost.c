@@ -110,10 +110,7 @@ static void add_up(const AdvisePrices *prices, const Sheets *sheets,
 
 static void find_binding(const SimReport *report, const ClusterView *view, AdviseRow *row)
 {
-    uint32_t most = 0;
-    for (uint32_t j = 1; j < report->n_devices; j++)
-        if (report->busy_s[j] > report->busy_s[most])
-            most = j;
+    const uint32_t most = sim_busiest(report);
     row->busiest = view->device[most].type_name;
     row->computes = report->busy_s[most] / report->iteration_time_s;
     row->communicates = report->comm_busy_s[most] / report->iteration_time_s;

@@ -21,21 +21,12 @@ static double mean(const Evaluation *evaluation, const double *seconds)
     return sum / gpus;
 }
 
-static uint32_t busiest(const SimReport *report)
-{
-    uint32_t most = 0;
-    for (uint32_t j = 1; j < report->n_devices; j++)
-        if (report->busy_s[j] > report->busy_s[most])
-            most = j;
-    return most;
-}
-
 static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
                                  const Evaluation *first)
 {
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
-    const Device *slowest = &evaluation->view->device[busiest(report)];
+    const Device *slowest = &evaluation->view->device[sim_busiest(report)];
     g_autofree char *machines = cluster_kinds_text(evaluation->view->cluster);
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:s?, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:s, "
@@ -50,7 +41,7 @@ static json_t *compare_plan_json(const char *file, const Evaluation *evaluation,
         json_number(mean(evaluation, report->comm_busy_s)), "hidden_communication_s",
         json_number(mean(evaluation, report->hidden_s)), "idle_s",
         json_number(fmax(mean(evaluation, report->idle_s), 0)), "busiest",
-        slowest->type_name, "busiest_s", json_number(report->busy_s[busiest(report)]),
+        slowest->type_name, "busiest_s", json_number(report->busy_s[sim_busiest(report)]),
         "feasible", (int)report->feasible);
     plan_words_room_json(report, evaluation->view, object);
     plan_words_pace_json(evaluation, object);

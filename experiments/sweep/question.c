@@ -3,7 +3,7 @@
 
 #include "data/base/json.h"
 #include "data/cluster/tuning.h"
-#include "data/store/store.h"
+#include "data/store/question.h"
 
 StorePart *question_part(json_t *object)
 {

@@ -3,7 +3,7 @@
 
 #include "data/base/free.h"
 #include "data/models/model.h"
-#include "data/store/store.h"
+#include "data/store/question.h"
 #include "experiments/sweep/question.h"
 
 struct Subject {

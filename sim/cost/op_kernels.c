@@ -30,6 +30,16 @@ static OpKernel *add_kernel(Listing *l, KernelKind kind, KernelClass class)
     return one;
 }
 
+static void set_product(OpKernel *one, double batch, double m, double n, double k,
+                        KernelLayout layout)
+{
+    one->kernel.product.batch = batch;
+    one->kernel.product.m = m;
+    one->kernel.product.n = n;
+    one->kernel.product.k = k;
+    one->kernel.product.layout = layout;
+}
+
 static double loop_extent(const Listing *l, uint32_t loop)
 {
     return l->space.loop[loop].extent * l->part[loop];
@@ -184,11 +194,7 @@ static void list_product(Listing *l)
                                            : KERNEL_PRODUCT,
                                grouped ? KERNEL_CLASS_EXPERTS : KERNEL_CLASS_PRODUCTS);
     const Tensor *out = graph_tensor(l->graph, l->op->out[0]);
-    one->kernel.product.batch = batch;
-    one->kernel.product.m = m;
-    one->kernel.product.n = n;
-    one->kernel.product.k = k;
-    one->kernel.product.layout = layout;
+    set_product(one, batch, m, n, k, layout);
     one->kernel.product.out_bytes = dtype_bytes(out->dtype);
     one->kernel.product.library = KERNEL_EXPERTS_TRAINING;
     if (grouped) /* a launch for each expert; in 8 bits two more, of its scales and conversions */
@@ -205,11 +211,7 @@ static void list_product(Listing *l)
 static void add_batched(Listing *l, double batch, double m, double n, double k)
 {
     OpKernel *one = add_kernel(l, KERNEL_BATCHED, KERNEL_CLASS_ATTENTION);
-    one->kernel.product.batch = batch;
-    one->kernel.product.m = m;
-    one->kernel.product.n = n;
-    one->kernel.product.k = k;
-    one->kernel.product.layout = KERNEL_NN;
+    set_product(one, batch, m, n, k, KERNEL_NN);
 }
 
 static void add_rows(Listing *l, KernelKind kind, KernelClass class, double rows,
@@ -266,7 +268,7 @@ static void list_fused(Listing *l, bool backward)
     OpKernel *one = add_kernel(l, KERNEL_ATTENTION, KERNEL_CLASS_ATTENTION);
     double divided = 1, queries = 1;
     for (uint32_t i = 0; i < l->space.n_loops; i++)
-        if (l->space.loop[i].letter == 'Q') {
+        if (l->space.loop[i].letter == LOOP_QUERY) {
             divided = l->part[i];
             queries = l->space.loop[i].extent;
         }

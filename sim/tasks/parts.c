@@ -84,7 +84,7 @@ static const double **find_slots(const Graph *graph, const GPtrArray *tokens)
             const TensorId t = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
             const int8_t *loop = space.dim_loop[k];
             if (graph_tensor(graph, t)->rank > 3 && loop[1] >= 0 && loop[2] >= 0 &&
-                space.loop[loop[1]].letter == 'e' &&
+                space.loop[loop[1]].letter == LOOP_EXPERT &&
                 g_ascii_tolower(space.loop[loop[2]].letter) == 'c')
                 slots[t] = tokens->pdata[op->layer];
         }

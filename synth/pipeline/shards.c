@@ -27,7 +27,8 @@ bool pipeline_reads_experts(const Graph *graph, const Op *op, const OpSpace *spa
                             uint32_t i)
 {
     const int8_t loop = space->dim_loop[i][0];
-    return is_weight(graph, op->in[i]) && loop >= 0 && space->loop[loop].letter == 'e';
+    return is_weight(graph, op->in[i]) && loop >= 0 &&
+           space->loop[loop].letter == LOOP_EXPERT;
 }
 
 static bool is_weight_gradient(const Graph *graph, TensorId tensor)
@@ -66,7 +67,7 @@ static bool has_experts_loop(const OpSpace *space)
 {
     bool has = false;
     for (uint32_t l = 0; l < space->n_loops; l++)
-        has |= space->loop[l].letter == 'e';
+        has |= space->loop[l].letter == LOOP_EXPERT;
     return has;
 }
 
@@ -80,9 +81,10 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
     if (loop == b->batch->loop[id])
         return b->pipeline->folds && has_experts_loop(space);
     if (takes_heads(b, op))
-        return letter == 'h';
-    if (letter == 'Q' || letter == 'e') /* no device is left without experts */
-        return letter == 'Q' || !b->pipeline->whole_experts ||
+        return letter == LOOP_HEAD;
+    if (letter == LOOP_QUERY ||
+        letter == LOOP_EXPERT) /* no device is left without experts */
+        return letter == LOOP_QUERY || !b->pipeline->whole_experts ||
                space->loop[loop].extent >= group_shards(group) * group->n_devices;
     for (uint32_t i = 0; i < op->n_in; i++)
         if (!is_weight(b->graph, op->in[i]) &&
@@ -198,7 +200,7 @@ static bool choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Ru
     for (uint32_t r = 0; r < n; r++) {
         const int loop = rule[r].loop;
         if ((loop >= 0 && !may_cut(b, id, &space, loop)) ||
-            (by_experts && (loop < 0 || space.loop[loop].letter != 'e')))
+            (by_experts && (loop < 0 || space.loop[loop].letter != LOOP_EXPERT)))
             continue;
         const double s = rule_s(b, prices, id, &rule[r]);
         /* of two that take as long, one that divides */
@@ -304,7 +306,7 @@ static bool expert_rule(const Builder *b, OpId id, Rule *found)
     for (uint32_t r = 0, n = op_rules(b->graph, id, rule); r < n; r++) {
         if (rule[r].loop < 0 || rule[r].loop == b->batch->loop[id])
             continue;
-        const bool experts = space.loop[rule[r].loop].letter == 'e';
+        const bool experts = space.loop[rule[r].loop].letter == LOOP_EXPERT;
         bool weights = false, follows = false;
         for (uint32_t i = 0; i < op->n_in; i++) {
             const bool weight = is_weight(b->graph, op->in[i]);
@@ -448,7 +450,7 @@ static bool check_heads(const Builder *b, GError **error)
             const Loop *loop = &space.loop[space.dim_loop[0][d]];
             const uint32_t n =
                 by * (instr->form[0] == form_gather(d) ? group->n_devices : 1);
-            if (loop->letter == 'h' && loop->extent % n != 0)
+            if (loop->letter == LOOP_HEAD && loop->extent % n != 0)
                 return refuse(error,
                               "%s=%u by heads: expected a multiple of %u of them, "
                               "%s has %u%s",

@@ -4,29 +4,20 @@
 #include "data/base/free.h"
 #include "synth/pipeline/build.h"
 
-#include "synth/spmd/assignment.h"
+#include "synth/spmd/baseline_parts.h"
 
-/* The program that holds everything whole, on the one device of a replica. */
-static Program *whole_program(const Graph *graph, const ClusterView *view, GError **error)
+/* Everything whole, on the one device of a replica. */
+static bool assign_whole(const Graph *graph, const void *how, Assignment *whole)
 {
-    g_autofree double *even = g_new(double, view->n_devices);
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        even[j] = 1.0 / view->n_devices;
-    Pricer pricer;
-    pricer_init(&pricer, graph, view, even, 0);
-    Assignment whole;
-    assignment_init(&whole, graph);
+    g_assert(!how);
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
         Rule rule[OP_MAX_RULES];
         op_rules(graph, id, rule);
-        whole.rule[id] = rule[0];
+        whole->rule[id] = rule[0];
     }
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        whole.gradient[t] = whole.rest[t] = FORM_IDENTITY;
-    Program *program = synth_emit(&pricer, &whole, error);
-    assignment_clear(&whole);
-    pricer_clear(&pricer);
-    return program;
+        whole->gradient[t] = whole->rest[t] = FORM_IDENTITY;
+    return true;
 }
 
 /* The fewest experts of a layer that has any; 0: none has. */
@@ -70,7 +61,7 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
         if (layout->stage[p].tp != layout->tp)
             return unlike_program(graph, view, layout, error);
     if (layout->tp == 1)
-        return whole_program(graph, view, error);
+        return baseline_program(graph, view, assign_whole, NULL, error);
     const uint32_t ep = layout->tp * layout->ep,
                    experts = layout->experts ? fewest_experts(graph) : UINT32_MAX;
     if (ep > experts) {

@@ -162,9 +162,13 @@ static void see_cluster(Question *question, const ClusterView *view)
     question->view = collectives == EXCHANGES_BOTH ? view : &question->narrowed;
 }
 
+/* NULL if the planner does not take the cluster or the options. */
 static Question *question_new(const Planner *method, const ClusterView *view,
-                              const PlannerOptions *options)
+                              const PlannerOptions *options, GError **error)
 {
+    if (!granularity_check(view->cluster, view->granularity, error) ||
+        !check_planner(method, view->granularity, options, error))
+        return NULL;
     Question *question = g_new0(Question, 1);
     question->planner = method;
     question->own = *options;
@@ -323,10 +327,9 @@ Question *question_open_on(const Planner *method, const char *model, Graph *grap
                            const ClusterView *view, const PlannerOptions *options,
                            GError **error)
 {
-    if (!granularity_check(view->cluster, view->granularity, error) ||
-        !check_planner(method, view->granularity, options, error))
+    g_autoptr(Question) question = question_new(method, view, options, error);
+    if (!question)
         return NULL;
-    g_autoptr(Question) question = question_new(method, view, options);
     question->model = g_strdup(model);
     question->graph = graph_ref(graph);
     return check_graph(question, error) ? g_steal_pointer(&question) : NULL;
@@ -335,14 +338,13 @@ Question *question_open_on(const Planner *method, const char *model, Graph *grap
 Question *question_open(const Planner *method, const char *model, const ClusterView *view,
                         const PlannerOptions *options, GError **error)
 {
-    if (!granularity_check(view->cluster, view->granularity, error) ||
-        !check_planner(method, view->granularity, options, error))
-        return NULL;
-    g_autoptr(Question) question = question_new(method, view, options);
-    question->graph =
-        model_build(model, cluster_gpus(view->cluster), &question->model, error);
-    return question->graph && check_graph(question, error) ? g_steal_pointer(&question)
-                                                           : NULL;
+    g_autoptr(Question) question = question_new(method, view, options, error);
+    if (question)
+        question->graph =
+            model_build(model, cluster_gpus(view->cluster), &question->model, error);
+    return question && question->graph && check_graph(question, error)
+               ? g_steal_pointer(&question)
+               : NULL;
 }
 
 FREE_DEFINE(question_free, Question, question, cluster_view_free(question->held),

@@ -177,7 +177,7 @@ static bool rule_by_expert(const Graph *graph, OpId id, uint32_t ways, const For
         return true;
     graph_op_space(graph, id, &space);
     for (uint32_t r = op_rules(graph, id, all); r-- > 0;)
-        if (all[r].loop >= 0 && space.loop[all[r].loop].letter == 'e' &&
+        if (all[r].loop >= 0 && space.loop[all[r].loop].letter == LOOP_EXPERT &&
             suits_experts(op, &all[r], held, feeds, of_experts)) {
             *rule = all[r];
             return true;

@@ -74,14 +74,12 @@ static void add_actions(TagSpace *space)
 void synth_tag_all_or_one(TagSpace *space)
 {
     const uint16_t all = (uint16_t)((1u << space->n_sets) - 1);
-    const uint32_t n_devices = space->view->n_devices;
-    space->action = g_renew(TagAction, space->action, n_devices + 2);
+    space->action = g_renew(TagAction, space->action, 2);
     space->n_actions = 0;
     space->action[space->n_actions++] = (TagAction){all, TAG_AR};
-    if (n_devices > 1)
+    if (space->view->n_devices > 1)
         space->action[space->n_actions++] = (TagAction){all, TAG_PS};
-    for (uint32_t j = 0; n_devices > 1 && j < n_devices; j++)
-        space->action[space->n_actions++] = (TagAction){(uint16_t)j, TAG_ONE};
+    synth_tag_add_ones(space);
 }
 
 void synth_tag_add_ones(TagSpace *space)

@@ -65,6 +65,14 @@ static bool prepare_live(States *s, const OpId *last, GError **error)
     return true;
 }
 
+static bool is_input(const OpView *view, TensorId tensor)
+{
+    bool input = false;
+    for (uint32_t i = 0; i < view->n_in; i++)
+        input |= view->tensor[i] == tensor;
+    return input;
+}
+
 /* Numbers the states of a cut, with the inputs of the next op as outermost digits, in their
  * order. */
 static bool number_states(States *s, OpId id, const OpView *view, GError **error)
@@ -77,13 +85,9 @@ static bool number_states(States *s, OpId id, const OpView *view, GError **error
     for (uint32_t i = 0; i < view->n_in; i++)
         if (i == 0 || view->tensor[i] != view->tensor[0])
             order[n++] = (uint32_t)position_of(cut, view->tensor[i]);
-    for (uint32_t p = 0; p < cut->n_live; p++) {
-        bool input = false;
-        for (uint32_t i = 0; i < view->n_in; i++)
-            input |= view->tensor[i] == cut->live[p];
-        if (!input)
+    for (uint32_t p = 0; p < cut->n_live; p++)
+        if (!is_input(view, cut->live[p]))
             order[n++] = p;
-    }
     uint64_t states = 1;
     for (uint32_t k = n; k-- > 0;) {
         cut->stride[order[k]] = (uint32_t)states;
@@ -174,13 +178,9 @@ static const Move *move_of(States *s, const OpView *view, Choices *choices, GStr
     for (uint32_t o = 0; o < op->n_out; o++)
         if (choices->lives[o])
             moved[n_moved++] = digit_of(s, view->op, op->out[o]);
-    for (uint32_t p = 0; p < cut->n_live; p++) {
-        bool input = false;
-        for (uint32_t i = 0; i < view->n_in; i++)
-            input |= view->tensor[i] == cut->live[p];
-        if (!input)
+    for (uint32_t p = 0; p < cut->n_live; p++)
+        if (!is_input(view, cut->live[p]))
             other[n_other++] = digit_of(s, view->op, cut->live[p]);
-    }
     g_string_set_size(key, 0);
     g_string_append_len(key, (const char *)&choices, sizeof choices);
     g_string_append_len(key, (const char *)moved, (gssize)(n_moved * sizeof *moved));
