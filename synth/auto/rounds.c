@@ -89,8 +89,9 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
-/* Whether the choice is the whole cluster or one of the fastest so far, or has no plan where all
- * are to have one: of many choices only these get every planner. */
+/* Whether the choice is one of the fastest so far, or has no plan where all are to have one, or is
+ * the whole cluster, without a plan or with all effort: of many choices only these get every
+ * planner. */
 bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice)
 {
     enum { FEW = 8, FEW_GPUS = 16 };
@@ -102,7 +103,7 @@ bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *cho
         most = MAX(most, other->gpus);
         faster += other->report && choice->report &&
                   other->report->iteration_time_s < choice->report->iteration_time_s;
-        faster += other->report && !choice->report;
+        faster += other->report && !choice->report && choice->only;
     }
     return faster < BEST[effort] || (!run->how->prune && !choice->report) ||
            (effort == EFFORT_LONG &&
