@@ -2,6 +2,7 @@
  * degrees of all kinds, schedules, microbatches, recomputation, sequence parallelism, uneven
  * shares, sharded states, precisions and optimizers, on small models; and the effect of each
  * technique on memory. */
+#include <glib/gstdio.h>
 #include <math.h>
 
 #include "exec/exec.h"
@@ -183,6 +184,71 @@ static void test_random_stages(void **state)
 {
     (void)state;
     prove_random(random_stages, 23);
+}
+
+static char *random_degrees(GRand *rand)
+{
+    return random_strategy(rand, true, false);
+}
+
+/* What replicas have parts of cannot go to as many that are half as many of twice as many shards. */
+static void check_unlike_shards(const char *model)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = plan_under(
+        "manual", model, "stage_dp=2,4 stage_cp=2,1 microbatches=2", &graph, view);
+    Program *program = plan->program;
+    uint32_t i = 0;
+    while (i + 1 < program->n &&
+           !(program->instr[i].across && program->instr[i].group == 1 &&
+             program->instr[i + 1].kind == INSTR_TRANSFER))
+        i++;
+    assert_in_range(i, 1, program->n - 2);
+    program->n--;
+    memmove(&program->instr[i], &program->instr[i + 1],
+            (program->n - i) * sizeof *program->instr);
+    assert_false(program_check(program, graph, &error));
+    assert_non_null(strstr(error->message, "cannot go to"));
+}
+
+/* Parameters that stages share, the embedding with the head and with the embedding of an encoder:
+ * their gradients come from groups of other numbers of replicas and shards. */
+static void test_shared_parameters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *config, *arguments;
+    } MODEL[] = {
+        {"{\"model_type\": \"llama\", \"hidden_size\": 16, \"num_hidden_layers\": 4, "
+         "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"vocab_size\": 24, "
+         "\"intermediate_size\": 24, \"tie_word_embeddings\": true}",
+         "seq=8,global_batch=24,precision=single"},
+        {"{\"model_type\": \"t5\", \"d_model\": 16, \"num_layers\": 2, "
+         "\"num_decoder_layers\": 1, \"num_heads\": 4, "
+         "\"d_kv\": 4, \"d_ff\": 24, \"vocab_size\": 24, \"tie_word_embeddings\": true}",
+         "seq=8,global_batch=24,precision=single"}};
+    static char *(*const generate[])(GRand *) = {random_degrees, random_pipelines,
+                                                 random_stages};
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", &error),
+                    *file = g_build_filename(folder, "tied.json", NULL);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(29);
+    for (uint32_t m = 0; m < G_N_ELEMENTS(MODEL); m++) {
+        uint32_t proved = 0;
+        g_autofree char *model = g_strconcat(file, ":", MODEL[m].arguments, NULL);
+        assert_true(g_file_set_contents(file, MODEL[m].config, -1, &error));
+        for (uint32_t i = 0; i < COMBINATIONS; i++) {
+            g_autofree char *set = generate[i % 3](rand);
+            proved += prove("manual", model, set);
+        }
+        assert_in_range(proved, COMBINATIONS / 2, COMBINATIONS);
+        check_unlike_shards(model);
+    }
+    g_remove(file);
+    g_rmdir(folder);
 }
 
 typedef struct {
@@ -437,6 +503,7 @@ int main(void)
         cmocka_unit_test(test_layers_are_gathered_ahead),
         cmocka_unit_test(test_random_pipelines),
         cmocka_unit_test(test_random_stages),
+        cmocka_unit_test(test_shared_parameters),
         cmocka_unit_test(test_equal_pipelines_are_replicas),
         cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),
