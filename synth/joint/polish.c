@@ -52,7 +52,8 @@ void joint_polish(JointSearch *j)
             continue;
         JointMenu *menu = j->menus->pdata[found.problem];
         JointProblem *p = j->problems->pdata[found.problem];
-        JointFound other = {joint_copy(&found.pipeline), found.problem, 0};
+        JointFound other = found;
+        other.pipeline = joint_copy(&found.pipeline);
         n++;
         if (polish_stages(j->hap, menu, p, &other.pipeline) &&
             synth_joint_fits(p, &other.pipeline)) {

@@ -59,8 +59,9 @@ typedef struct {
  * the time of the best one. */
 static const double NEAR = 1.1, FAR = 1.5;
 
-static ORDER_DEFINE(by_walk, JointFound, ASCENDING(walk_s), ASCENDING(pipeline.schedule),
-                    ASCENDING(pipeline.chunks), ASCENDING(problem));
+static ORDER_DEFINE(by_walk, JointFound, ASCENDING(walk_s), ASCENDING(is_gpipe),
+                    ASCENDING(pipeline.schedule), ASCENDING(pipeline.chunks),
+                    ASCENDING(problem));
 
 /* Whether each stage has a layer for each chunk, and the schedule suits the numbers. */
 static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
@@ -76,17 +77,20 @@ static bool can_run(const JointProblem *problem, const JointPipeline *pipeline)
 }
 
 /* Walks the pipeline under its own schedule and under the others for which its stages have the
- * memory. */
+ * memory; a single stage also under 1f1b, which frameworks run. */
 static void find(JointSearch *j, Run *run, const JointPipeline *pipeline)
 {
     const JointProblem *problem = j->problems->pdata[run->problem];
     for (uint32_t w = 0; w < count_ways(j); w++) {
-        JointFound found = {*pipeline, run->problem, 0};
-        const bool own =
-            WAY[w].schedule == pipeline->schedule && WAY[w].chunks == pipeline->chunks;
+        JointFound found = {.pipeline = *pipeline,
+                            .problem = run->problem,
+                            .is_gpipe = WAY[w].schedule == SCHEDULE_GPIPE};
+        const bool own = WAY[w].schedule == pipeline->schedule &&
+                         WAY[w].chunks == pipeline->chunks,
+                   one = pipeline->n_stages == 1 && WAY[w].schedule != SCHEDULE_1F1B;
         found.pipeline.schedule = WAY[w].schedule;
         found.pipeline.chunks = WAY[w].chunks;
-        if (!own && (pipeline->n_stages == 1 || !can_run(problem, &found.pipeline)))
+        if (!own && (one || !can_run(problem, &found.pipeline)))
             continue;
         if (j->target && !joint_is_for(j->menus->pdata[run->problem], problem,
                                        &found.pipeline, j->target))

@@ -10,6 +10,7 @@ enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
 typedef struct {
     JointPipeline pipeline;
     uint32_t problem;
+    bool is_gpipe; /* its schedule keeps most: of equal ones it comes last */
     double walk_s;
 } JointFound;
 

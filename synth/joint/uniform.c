@@ -22,16 +22,19 @@ static bool uniform_alike(const JointEntry *a, const JointEntry *b)
            memcmp(a->samples, b->samples, a->dp * sizeof *a->samples) == 0;
 }
 
-/* Whether every stage is as far ahead as the schedule says: none is held back by its memory. */
+/* Whether every stage is as far ahead as the schedule says: none is held back by its memory. The
+ * first backward step comes after the last forward one whether that is ahead of it or beside it. */
 static bool uniform_deep(const JointProblem *p, const JointPipeline *pipeline)
 {
-    const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1);
+    const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1),
+                   most = chunks * p->n_microbatches - 1;
     g_autofree SynthDepth *depth = joint_depths(p, pipeline);
     bool deep = true;
     for (uint32_t g = 0; g < n; g++) {
         const SynthDepth want =
             synth_schedule_depth(pipeline->schedule, n * chunks, n, p->n_microbatches, g);
-        deep &= depth[g].ahead == want.ahead && depth[g].lag == want.lag;
+        deep &= MIN(depth[g].ahead, most) == MIN(want.ahead, most) &&
+                depth[g].lag == want.lag;
     }
     return deep;
 }

@@ -69,6 +69,20 @@ static void test_manual_makes_the_same(void **state)
     assert_true(found >= 3);
 }
 
+/* One stage on equal GPUs runs the same under any schedule: it has one that frameworks run. With one microbatch GPipe's
+ * was none of them, and with two its order was none. */
+static void test_one_stage_is_exported(void **state)
+{
+    (void)state;
+    static const char *const MODEL[] = {"llama-3.2-1b", "llama-3.1-8b"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(MODEL); i++) {
+        g_auto(Made) made = made_plan("joint", MODEL[i], "8xh100-sxm", "");
+        assert_int_equal(made.plan->strategy.pp, 1);
+        g_autoptr(GArray) files = export(&made, "megatron");
+        assert_true(files->len > 0);
+    }
+}
+
 /* Whole machines in another order become node ranks, and GPUs of a machine are named. */
 static void test_ranks_are_started(void **state)
 {
@@ -97,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manual_makes_the_same),
+        cmocka_unit_test(test_one_stage_is_exported),
         cmocka_unit_test(test_ranks_are_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
