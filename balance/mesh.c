@@ -11,6 +11,7 @@
 #include "data/base/assert.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/order.h"
 
 struct Mesh {
     uint32_t n;
@@ -61,11 +62,7 @@ static idx_t scaled(double value, double unit)
     return (idx_t)(value / unit) + 1;
 }
 
-static int compare_keys(gconstpointer a, gconstpointer b)
-{
-    gint64 x = **(const gint64 *const *)a, y = **(const gint64 *const *)b;
-    return (x > y) - (x < y);
-}
+static ORDER_POINTERS(compare_keys, gint64, (*x > *y) - (*x < *y));
 
 static double largest(const double *value, uint32_t n)
 {

@@ -42,6 +42,14 @@ json_t *json_texts(const GPtrArray *texts)
     return list;
 }
 
+json_t *json_strings(char *const *text)
+{
+    json_t *list = json_array();
+    while (text && *text)
+        json_array_append_new(list, json_string(*text++));
+    return list;
+}
+
 json_t *json_integers(const uint32_t *number, uint32_t n)
 {
     json_t *list = json_array();

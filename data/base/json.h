@@ -16,7 +16,8 @@ struct json_t *json_unsigned(uint64_t value);
 /* A string; invalid UTF-8 is replaced. */
 struct json_t *json_text(const char *text);
 
-/* Lists of texts, integers and numbers. */
+/* Lists of texts (ended by NULL; NULL: none), integers and numbers. */
+struct json_t *json_strings(char *const *text);
 struct json_t *json_texts(const GPtrArray *texts);
 struct json_t *json_integers(const uint32_t *number, uint32_t n);
 struct json_t *json_numbers(const double *number, uint32_t n);

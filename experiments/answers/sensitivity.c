@@ -5,6 +5,7 @@
 
 #include "data/base/free.h"
 #include "data/base/json.h"
+#include "data/base/order.h"
 #include "data/cluster/change.h"
 #include "experiments/answers/evaluation_report.h"
 
@@ -131,11 +132,8 @@ static double upgraded_s(const Knob *knob)
                 isnan(knob->again_s) ? INFINITY : knob->again_s);
 }
 
-static gint by_gain(gconstpointer a, gconstpointer b)
-{
-    const double x = upgraded_s(a), y = upgraded_s(b);
-    return (x > y) - (x < y);
-}
+static ORDER_DEFINE(by_gain, Knob,
+                    (upgraded_s(x) > upgraded_s(y)) - (upgraded_s(x) < upgraded_s(y)));
 
 static json_t *knob_json(const Survey *s, const Knob *knob)
 {

@@ -59,13 +59,10 @@ static json_t *entry_json(const char *name, const Cluster *cluster)
 
 /* --- one cluster --- */
 
-static json_t *clusters_link_json(char *what, const LinkCost *link)
+static json_t *clusters_link_json(const LinkCost *link, json_t *what)
 {
-    json_t *json = json_pack("{s:s, s:o, s:o}", "what", what, "latency_s",
-                             json_number(link->latency_s), "bandwidth",
-                             json_number(link->bandwidth));
-    g_free(what);
-    return json;
+    return json_pack("{s:o, s:o, s:o*}", "latency_s", json_number(link->latency_s),
+                     "bandwidth", json_number(link->bandwidth), "what", what);
 }
 
 /* The costs between machines: collectives, then links. */
@@ -76,16 +73,16 @@ static json_t *between_json(const Cluster *cluster)
         return list;
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         json_array_append_new(
-            list, clusters_link_json(g_strdup(collective_name((Collective)kind)),
-                                     &cluster->collective[kind]));
+            list, clusters_link_json(&cluster->collective[kind],
+                                     json_string(collective_name((Collective)kind))));
     if (cluster->transfer.bandwidth > 0)
-        json_array_append_new(list,
-                              clusters_link_json(g_strdup("send"), &cluster->transfer));
+        json_array_append_new(
+            list, clusters_link_json(&cluster->transfer, json_string("send")));
     for (uint32_t i = 0; cluster->network && i < cluster->network->n_links; i++) {
         const NetworkLink *link = &cluster->network->explicit_link[i];
         json_array_append_new(
-            list, clusters_link_json(g_strdup_printf("%s - %s", link->from, link->to),
-                                     &link->cost));
+            list, clusters_link_json(&link->cost,
+                                     json_sprintf("%s - %s", link->from, link->to)));
     }
     return list;
 }
@@ -112,19 +109,13 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
     for (uint32_t i = 0; i < cluster->n_types; i++)
         json_array_append_new(devices, type_json(&cluster->type[i]));
     for (uint32_t i = 0; i < cluster->n_machines; i++)
-        json_object_set_new(
-            json_array_get(machines, i), "inner",
-            cluster->machine[i].gpus == 1
-                ? json_null()
-                : json_pack("{s:o, s:o}", "latency_s",
-                            json_number(cluster->machine[i].inner.latency_s), "bandwidth",
-                            json_number(cluster->machine[i].inner.bandwidth)));
+        json_object_set_new(json_array_get(machines, i), "inner",
+                            cluster->machine[i].gpus == 1
+                                ? json_null()
+                                : clusters_link_json(&cluster->machine[i].inner, NULL));
     for (uint32_t kind = 0; cluster->n_machines > 1 && kind < COLLECTIVES_PRICED; kind++)
         json_object_set_new(collectives, collective_name((Collective)kind),
-                            json_pack("{s:o, s:o}", "latency_s",
-                                      json_number(cluster->collective[kind].latency_s),
-                                      "bandwidth",
-                                      json_number(cluster->collective[kind].bandwidth)));
+                            clusters_link_json(&cluster->collective[kind], NULL));
     g_autofree char *text = cluster_json_text(cluster);
     json_object_update_new(json, json_pack("{s:o, s:o*, s:s*, s:o, s:o, s:o*}", "devices",
                                            devices, "between", between_json(cluster),

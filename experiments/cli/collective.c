@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/order.h"
 #include "data/base/units.h"
 #include "data/base/version.h"
 #include "experiments/answers.h"
@@ -28,14 +29,10 @@ COMMAND_OPTIONS(Own, collective_options, COLLECTIVE_OPTIONS)
 static const double SHARE_MAX = 1e12;
 
 /* Orders links by the used part of their bandwidth, the largest first, then by name. */
-static int by_use(const void *a, const void *b)
-{
-    const SimLinkReport *x = a, *y = b;
-    const double used_x = x->bytes / x->bandwidth, used_y = y->bytes / y->bandwidth;
-    if (used_x != used_y)
-        return used_x < used_y ? 1 : -1;
-    return g_strcmp0(x->name, y->name);
-}
+static ORDER_DEFINE(by_use, SimLinkReport,
+                    (x->bytes / x->bandwidth < y->bytes / y->bandwidth) -
+                        (x->bytes / x->bandwidth > y->bytes / y->bandwidth),
+                    BY_NAME(name));
 
 /* Switches that sum up make of a ring's bytes fewer, so that its links count more than they
  * carry. */

@@ -4,14 +4,6 @@
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
 
-static json_t *names_json(char **names)
-{
-    json_t *list = json_array();
-    for (; *names; names++)
-        json_array_append_new(list, json_string(*names));
-    return list;
-}
-
 static json_t *devices_device_json(const DeviceSheet *sheet)
 {
     json_t *peaks = json_object(), *links = json_array();
@@ -24,8 +16,8 @@ static json_t *devices_device_json(const DeviceSheet *sheet)
                                                "count", (int)sheet->link[i].count));
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:s}", "name",
                      sheet->name, "description", sheet->description, "aliases",
-                     names_json(sheet->alias), "products", names_json(sheet->product),
-                     "pci", names_json(sheet->pci), "memory_bytes",
+                     json_strings(sheet->alias), "products", json_strings(sheet->product),
+                     "pci", json_strings(sheet->pci), "memory_bytes",
                      (json_int_t)sheet->memory_bytes, "memory_bandwidth",
                      json_number(sheet->chip.bandwidth), "peaks", peaks, "links", links,
                      "power_w", json_number(sheet->power_w), "source", sheet->source);

@@ -99,14 +99,6 @@ static json_t *exec_report_stages_json(const ExecReport *report)
     return stages;
 }
 
-static json_t *slowdown_json(const ExecReport *report)
-{
-    json_t *list = json_array();
-    for (char **text = report->slowdown; text && *text; text++)
-        json_array_append_new(list, json_string(*text));
-    return list;
-}
-
 static void total(const ExecMeasurement *m, double *comm_s, double *comp_s)
 {
     *comm_s = *comp_s = 0;
@@ -155,10 +147,10 @@ static json_t *exec_report_json(const ExecReport *report)
                      p ? json_number(p->iteration_time_s) : json_null(), "unmeasured",
                      (int)report->unmeasured, "communication_s", comm_s, "computation_s",
                      comp_s, "stages", exec_report_stages_json(report), "kinds", kinds,
-                     "slowdown", slowdown_json(report), "bytes", (json_int_t)m->bytes,
-                     "seed", (json_int_t)report->seed, "version", KILTER_VERSION,
-                     "predicted_bytes", bytes_json(predicted_bytes(p)), "allocated_bytes",
-                     bytes_json(m->memory.peak_bytes), "device_bytes",
+                     "slowdown", json_strings(report->slowdown), "bytes",
+                     (json_int_t)m->bytes, "seed", (json_int_t)report->seed, "version",
+                     KILTER_VERSION, "predicted_bytes", bytes_json(predicted_bytes(p)),
+                     "allocated_bytes", bytes_json(m->memory.peak_bytes), "device_bytes",
                      bytes_json(m->memory.device_bytes));
 }
 
@@ -185,7 +177,7 @@ static json_t *method_json(const ExecReport *report)
                      granularity_name(plan->granularity), "backend", report->backend,
                      "dtype", report->dtype, "host", g_get_host_name(), "repeats",
                      (int)report->measured->repeats, "warm_up", (int)report->warm_up,
-                     "slowdown", slowdown_json(report));
+                     "slowdown", json_strings(report->slowdown));
 }
 
 /* Adds a row of fidelity `exec` to a store (data/store/store.h), in one transaction: the measured

@@ -1,5 +1,6 @@
 /* An explanation as text. */
 
+#include "data/base/order.h"
 #include "experiments/answers.h"
 #include "experiments/explain/explain.h"
 #include "experiments/render.h"
@@ -26,13 +27,9 @@ static double seconds_of(const json_t *stage)
     return number_of(stage, "communication_s") + number_of(stage, "computation_s");
 }
 
-static int longer(const void *a, const void *b)
-{
-    const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    if (seconds_of(x) != seconds_of(y))
-        return seconds_of(x) > seconds_of(y) ? -1 : 1;
-    return number_of(x, "stage") < number_of(y, "stage") ? -1 : 1;
-}
+static ORDER_POINTERS(longer, json_t,
+                      (seconds_of(x) < seconds_of(y)) - (seconds_of(x) > seconds_of(y)),
+                      number_of(x, "stage") < number_of(y, "stage") ? -1 : 1);
 
 static void say_stage(GString *text, const json_t *stage, double total_s)
 {

@@ -1,6 +1,7 @@
 /* The figure of a plan. */
 #include "experiments/figures/plan_figure.h"
 
+#include "data/base/names.h"
 #include "data/base/units.h"
 #include "experiments/figures/figure.h"
 
@@ -141,10 +142,7 @@ static void add_layers(const Picture *p)
 static uint32_t figure_category_of(const char *name)
 {
     static const char *const category[] = {"forward", "backward", "update", "inside"};
-    uint32_t c = 0;
-    while (c < G_N_ELEMENTS(category) && g_strcmp0(name, category[c]) != 0)
-        c++;
-    return c;
+    return TEXT_PLACE(category, G_N_ELEMENTS(category), name ? name : "");
 }
 
 static bool is_on(const SimTimeline *t, const SimSpan *span, uint32_t device)

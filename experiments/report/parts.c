@@ -5,6 +5,7 @@
 
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "data/base/order.h"
 #include "data/base/path.h"
 #include "data/store/store.h"
 
@@ -165,14 +166,8 @@ char *report_claim_text(const Claim *claim)
 }
 
 /* Orders experiments so that those of a paper are together, and sweeps come last. */
-static int by_paper(gconstpointer a, gconstpointer b)
-{
-    const ReportPart *x = *(ReportPart *const *)a, *y = *(ReportPart *const *)b;
-    if (!*x->paper != !*y->paper)
-        return *x->paper ? -1 : 1;
-    const int order = strcmp(x->paper, y->paper);
-    return order ? order : strcmp(x->name, y->name);
-}
+static ORDER_POINTERS(by_paper, ReportPart, !*x->paper - !*y->paper, BY_NAME(paper),
+                      BY_NAME(name));
 
 bool report_parts_open(ReportParts *report, const char *file, const char *const *names,
                        GError **error)

@@ -8,6 +8,7 @@
 #include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/heap.h"
+#include "data/base/order.h"
 #include "data/base/units.h"
 
 enum {
@@ -184,10 +185,7 @@ static void grow_now(SimQueue *queue, uint32_t n)
     queue->day = g_renew(uint32_t, queue->day, n + 1);
 }
 
-static int by_order(const void *a, const void *b)
-{
-    return before(a, b) ? -1 : before(b, a);
-}
+static ORDER_DEFINE(by_order, SimEventKey, before(x, y) ? -1 : before(y, x));
 
 static bool in_order(const SimEventKey *key, uint32_t n)
 {

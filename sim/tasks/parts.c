@@ -5,13 +5,10 @@
 #include <stdlib.h>
 
 #include "data/base/free.h"
+#include "data/base/order.h"
 #include "sim/cost/step.h"
 
-static int compare(const void *a, const void *b)
-{
-    const SimPartSplit *x = a, *y = b;
-    return plan_compare_splits(&x->key, &y->key);
-}
+static ORDER_DEFINE(compare, SimPartSplit, plan_compare_splits(&x->key, &y->key));
 
 /* The split with that key, or NULL. */
 static const SimPartSplit *find(const SimParts *parts, const Split *key)

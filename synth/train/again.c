@@ -6,6 +6,7 @@
  * greedy solution of a knapsack, which is at most one layer worse than the best. Times are
  * estimated from FLOPs, regardless of the sharding. */
 #include "synth/train/again.h"
+#include "data/base/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,14 +55,10 @@ static double saved_by(const Graph *graph, const uint8_t *read, OpId id)
     return bytes;
 }
 
-static int compare_layers(const void *a, const void *b)
-{
-    const Layer *x = a, *y = b;
-    const double first = x->flops * y->bytes, second = y->flops * x->bytes;
-    if (first != second)
-        return first < second ? -1 : 1;
-    return x->layer < y->layer ? -1 : x->layer > y->layer;
-}
+static ORDER_DEFINE(compare_layers, Layer,
+                    (x->flops * y->bytes > y->flops * x->bytes) -
+                        (x->flops * y->bytes < y->flops * x->bytes),
+                    ASCENDING(layer));
 
 uint32_t *again_order(const Graph *graph, uint32_t *n)
 {
