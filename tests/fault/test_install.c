@@ -34,8 +34,8 @@ static char *shell_good(const Sandbox *box, const char *line)
 static Sandbox *install(void)
 {
     Sandbox *box = sandbox_new();
-    g_free(shell_good(box,
-                      "cmake --install \"$BUILD\" --prefix \"$PWD/one\" && mv one two"));
+    g_free(shell_good(
+        box, "DESTDIR=/ cmake --install \"$BUILD\" --prefix \"$PWD/one\" && mv one two"));
     return box;
 }
 
@@ -209,20 +209,22 @@ static void test_cmake(void **state)
     assert_non_null(strstr(out, "\"iteration_time_s\""));
 }
 
-/* The files of an installation are removed again, and nothing else. */
+/* The files of the last installation are removed again, and nothing else: not those of a package
+ * that was made since. */
 static void test_uninstall(void **state)
 {
     (void)state;
     g_autoptr(Sandbox) box = sandbox_new();
     g_free(shell_good(
         box,
-        "mkdir mine && cp \"$BUILD\"/cmake_install.cmake . && cmake --install \"$BUILD\" "
-        "--prefix "
-        "\"$PWD/one\" && touch one/bin/other && find $PWD/one -type f ! -name other > "
-        "install_manifest.txt && cmake -P " KILTER_HOME
-        "/experiments/library/uninstall.cmake && "
-        "test -e one/bin/other && test \"$(find one -type f | wc -l)\" = 1 && "
-        "test ! -e one/share/kilter"));
+        "list=\"$BUILD/installed.txt\"; mv \"$list\" old 2> /dev/null; "
+        "cmake --install \"$BUILD\" --prefix \"$PWD/one\" && touch one/bin/other && "
+        "DESTDIR=$PWD/pack cmake --install \"$BUILD\" --prefix /usr && "
+        "(cd \"$BUILD\" && cmake -P " KILTER_HOME
+        "/experiments/library/uninstall.cmake); "
+        "test ! -e \"$list\"; removed=$?; mv old \"$list\" 2> /dev/null; "
+        "test $removed = 0 && test -e pack/usr/bin/kilter && test -e one/bin/other && "
+        "test \"$(find one -type f | wc -l)\" = 1 && test ! -e one/share/kilter"));
 }
 
 /* The folder of a user's own clusters. */
@@ -253,12 +255,12 @@ static void test_package(void **state)
     test_needs("dpkg-deb");
     test_needs("dpkg-shlibdeps");
     g_autoptr(Sandbox) box = sandbox_new();
-    g_free(shell_good(
-        box,
-        "cmake --install \"$BUILD\" --prefix \"$PWD/stage\" && cpack -G DEB --config "
-        "\"$BUILD/CPackConfig.cmake\" -D CPACK_INSTALL_CMAKE_PROJECTS= -D "
-        "\"CPACK_INSTALLED_DIRECTORIES=$PWD/stage;usr\" -D "
-        "CPACK_PACKAGE_DIRECTORY=$PWD && dpkg-deb -x kilter_*.deb root"));
+    g_free(shell_good(box,
+                      "DESTDIR=/ cmake --install \"$BUILD\" --prefix \"$PWD/stage\" && "
+                      "cpack -G DEB --config "
+                      "\"$BUILD/CPackConfig.cmake\" -D CPACK_INSTALL_CMAKE_PROJECTS= -D "
+                      "\"CPACK_INSTALLED_DIRECTORIES=$PWD/stage;usr\" -D "
+                      "CPACK_PACKAGE_DIRECTORY=$PWD && dpkg-deb -x kilter_*.deb root"));
     g_autofree char *control = shell_good(box, "dpkg-deb -f kilter_*.deb");
     assert_non_null(strstr(control, "Package: kilter\n"));
     assert_non_null(strstr(control, "libglpk40"));
