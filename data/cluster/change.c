@@ -32,6 +32,17 @@ static char *type_of_alias(const Cluster *cluster, const char *alias)
     return sheet && has_type(cluster, sheet->name) ? g_strdup(sheet->name) : NULL;
 }
 
+char *cluster_types_named(const Cluster *cluster, const char *name, GError **error)
+{
+    items_each (const DeviceType, type, cluster->type, cluster->n_types)
+        if (g_pattern_match_simple(name, type->name))
+            return g_strdup(name);
+    char *alias = type_of_alias(cluster, name);
+    if (!alias)
+        refuse(error, "cluster %s has no device type '%s'", cluster->name, name);
+    return alias;
+}
+
 /* --- scale --- */
 
 static void scale_line(LinkCost *line, double bandwidth, double latency)
@@ -100,15 +111,12 @@ static void scale_bandwidth(DeviceType *type, double factor)
 static bool scale_type(Cluster *cluster, const char *name, const char *what,
                        double factor, GError **error)
 {
-    g_autofree char *alias = has_type(cluster, name) || strpbrk(name, "*?")
-                                 ? NULL
-                                 : type_of_alias(cluster, name);
-    const char *pattern = alias ? alias : name;
-    bool any = false;
+    g_autofree char *pattern = cluster_types_named(cluster, name, error);
+    if (!pattern)
+        return false;
     items_each (DeviceType, type, cluster->type, cluster->n_types) {
         if (!g_pattern_match_simple(pattern, type->name))
             continue;
-        any = true;
         if (strcmp(what, "rate") == 0)
             scale_rate(type, factor);
         else if (strcmp(what, "bandwidth") == 0)
@@ -120,8 +128,7 @@ static bool scale_type(Cluster *cluster, const char *name, const char *what,
                           "expected rate, bandwidth or memory behind '%s.', got '%s'",
                           pattern, what);
     }
-    return any ||
-           refuse(error, "cluster %s has no device type '%s'", cluster->name, pattern);
+    return true;
 }
 
 static bool scale(Cluster *cluster, const char *text, GError **error)

@@ -35,6 +35,10 @@ const char *change_name(ChangeKind kind);
  * cluster must then be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
+/* The pattern of the device types that a name means: itself, or the type of the data sheet with
+ * this alias. NULL and KILTER_ERROR_INPUT: the cluster has none. Caller frees. */
+char *cluster_types_named(const Cluster *cluster, const char *name, GError **error);
+
 /* An equal cluster, by its own file. KILTER_ERROR_INPUT. */
 Cluster *cluster_copy(const Cluster *cluster, GError **error);
 

@@ -374,7 +374,7 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
         json_array_append_new(choices, row_json(portfolio, &row[i], row, asked));
     g_autofree char *words = advice(row, n);
     g_autofree char *unpriced =
-        asked->prices->price
+        g_hash_table_size(asked->prices->price) > 0
             ? advise_unpriced(asked->prices, advise_whole(row, n)->choice->cluster)
             : NULL;
     json_t *answer =

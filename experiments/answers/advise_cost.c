@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "data/base/units.h"
+#include "data/cluster/change.h"
 #include "data/cluster/sheet.h"
 
 enum { SECONDS_AN_HOUR = 3600, JOULES_A_KWH = 3600000 };
 
-/* The number that the texts give for a device type; the last one counts. NaN: none. */
-static bool advise_cost_number_of(char **texts, const char *option, const char *expected,
-                                  const char *type, double *number, GError **error)
+/* Reads the numbers that texts give for device types; the last one of a type counts. */
+static bool advise_cost_read(char **texts, const char *option, const char *expected,
+                             const Cluster *cluster, GHashTable *numbers, GError **error)
 {
-    *number = NAN;
     g_autofree char *joined = texts ? g_strjoinv(",", texts) : NULL;
     g_auto(GStrv) parts = joined ? g_strsplit(joined, ",", -1) : NULL;
     if (parts && !*parts)
@@ -24,32 +24,40 @@ static bool advise_cost_number_of(char **texts, const char *option, const char *
         if (!equals || !number_read(equals + 1, 0, 1e6, &value))
             return refuse(error, "%s: expected %s, got '%s'", option, expected, *part);
         *equals = '\0';
-        if (g_pattern_match_simple(*part, type))
-            *number = value;
+        g_autofree char *pattern = cluster_types_named(cluster, *part, error);
+        if (!pattern)
+            return kilter_prefix(error, "%s: ", option);
+        items_each (const DeviceType, type, cluster->type, cluster->n_types)
+            if (g_pattern_match_simple(pattern, type->name))
+                g_hash_table_insert(numbers, g_strdup(type->name),
+                                    g_memdup2(&value, sizeof value));
     }
     return true;
 }
 
-static bool price_of(const AdvisePrices *prices, const char *type, double *price,
-                     GError **error)
+/* NaN: none. */
+static double advise_cost_number(GHashTable *numbers, const DeviceType *type)
 {
-    return advise_cost_number_of(prices->price, "--price",
-                                 "DEVICE=DOLLARS per GPU and hour, such as h100=2.5",
-                                 type, price, error);
+    const double *number = g_hash_table_lookup(numbers, type->name);
+    return number ? *number : NAN;
 }
 
-static bool power_of(const AdvisePrices *prices, const char *type, double *watts,
-                     GError **error)
+bool advise_prices_read(char **price, char **power, const Cluster *cluster,
+                        AdvisePrices *prices, GError **error)
 {
-    return advise_cost_number_of(prices->power, "--power",
-                                 "DEVICE=WATTS per GPU, such as h100=700", type, watts,
-                                 error);
+    prices->price = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    prices->power = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return advise_cost_read(price, "--price",
+                            "DEVICE=DOLLARS per GPU and hour, such as h100=2.5", cluster,
+                            prices->price, error) &&
+           advise_cost_read(power, "--power", "DEVICE=WATTS per GPU, such as h100=700",
+                            cluster, prices->power, error);
 }
 
-bool advise_prices_check(const AdvisePrices *prices, GError **error)
+void advise_prices_clear(AdvisePrices *prices)
 {
-    double number;
-    return price_of(prices, "", &number, error) && power_of(prices, "", &number, error);
+    g_clear_pointer(&prices->price, g_hash_table_unref);
+    g_clear_pointer(&prices->power, g_hash_table_unref);
 }
 
 /* Dollars per hour of a machine; NaN: not known. */
@@ -57,12 +65,10 @@ static double machine_price(const AdvisePrices *prices, const Cluster *cluster,
                             const Machine *machine)
 {
     double sum = 0;
-    for (uint32_t t = 0; t < cluster->n_types; t++) {
-        double price;
-        price_of(prices, cluster->type[t].name, &price, NULL);
+    for (uint32_t t = 0; t < cluster->n_types; t++)
         if (machine_gpus_of(machine, t) > 0)
-            sum += machine_gpus_of(machine, t) * price;
-    }
+            sum += machine_gpus_of(machine, t) *
+                   advise_cost_number(prices->price, &cluster->type[t]);
     return isnan(sum) && machine->price > 0 ? machine->price : sum;
 }
 
@@ -86,8 +92,7 @@ static double type_power(const AdvisePrices *prices, const Sheets *sheets,
                          const DeviceType *type)
 {
     const DeviceSheet *sheet = sheets ? sheets_device(sheets, type->name, NULL) : NULL;
-    double watts;
-    power_of(prices, type->name, &watts, NULL);
+    const double watts = advise_cost_number(prices->power, type);
     if (isnan(watts) && type->power_w > 0)
         return type->power_w;
     return isnan(watts) && sheet && sheet->power_w > 0 ? sheet->power_w : watts;

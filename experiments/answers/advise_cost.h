@@ -3,10 +3,10 @@
 
 #include "synth/auto/portfolio.h"
 
-/* DEVICE=NUMBER texts from the command line, with commas between several; NULL: none. */
+/* Numbers (double) by device type's name. */
 typedef struct {
-    char **price; /* dollars per GPU and hour */
-    char **power; /* watts per GPU; NULL: by its data sheet */
+    GHashTable *price; /* dollars per GPU and hour */
+    GHashTable *power; /* watts per GPU; of others the data sheet's */
 } AdvisePrices;
 
 typedef struct {
@@ -28,8 +28,11 @@ typedef struct {
     bool front;
 } AdviseRow;
 
-/* Fails with KILTER_ERROR_INPUT if a text is not well formed. */
-bool advise_prices_check(const AdvisePrices *prices, GError **error);
+/* Reads texts DEVICE=NUMBER with commas between several; NULL: none. KILTER_ERROR_INPUT if one is
+ * not well formed, or no device type of the cluster has that name. */
+bool advise_prices_read(char **price, char **power, const Cluster *cluster,
+                        AdvisePrices *prices, GError **error);
+AUTOCLEAR(advise_prices_clear, AdvisePrices)
 /* The device types of the cluster's machines without a price, "h100, a100". NULL: none. Caller
  * frees. */
 char *advise_unpriced(const AdvisePrices *prices, const Cluster *cluster);

@@ -48,7 +48,7 @@ static bool advise_read_targets(const AdviseOwn *own, AdviseAsked *asked, GError
         return refuse(error, "--tokens-per-day: expected a number such as 2e10, got '%s'",
                       own->tokens);
     asked->tokens_per_s = tokens / SECONDS_A_DAY;
-    return advise_prices_check(asked->prices, error);
+    return true;
 }
 
 COMMAND(advise, AdviseOwn, ADVISE_OPTIONS, 0)
@@ -62,7 +62,7 @@ COMMAND(advise, AdviseOwn, ADVISE_OPTIONS, 0)
                *effort = own->effort ? own->effort : usual;
     if (!command_ask(&own->how, argc, effort, false, options, error))
         return false;
-    const AdvisePrices prices = {own->price, own->power};
+    g_auto(AdvisePrices) prices = {NULL, NULL};
     AdviseAsked asked = {.prices = &prices,
                          .all = own->all,
                          .top = (uint32_t)own->top,
@@ -75,7 +75,8 @@ COMMAND(advise, AdviseOwn, ADVISE_OPTIONS, 0)
                          .progress = pace_step};
     if (!advise_read_targets(own, &asked, error) ||
         (own->training && !days_read_tokens(own->training, &asked.tokens, error)) ||
-        !command_setting(&own->how, argv[2], &setting, error))
+        !command_setting(&own->how, argv[2], &setting, error) ||
+        !advise_prices_read(own->price, own->power, setting.cluster, &prices, error))
         return false;
     asked.context = pace_begin("planning", options->quiet);
     json_t *answer = advise(argv[1], setting.cluster, &options->planner, &asked, error);

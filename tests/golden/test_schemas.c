@@ -41,7 +41,7 @@ static const char *const LINES[] = {
     "layers",
     "plan --planner hap profile:net.json hap-16 -o d.json",
     "advise " TINY " hap-a100-4 --price a100=2 --target 1h --plot pictures",
-    "advise " TINY " hap-a100-4 --price h100=2 --top 2",
+    "advise " TINY " hap-8 --price p100=2 --top 2",
     "advise gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 2xh100-sxm",
     "advise gpt2:layers=2,hidden=48,heads=4,vocab=128,seq=16,global_batch=16 hap-a100-4 "
     "--price a100=2 --tokens 1B --target 100d",

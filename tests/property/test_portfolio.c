@@ -304,6 +304,8 @@ static void test_refusals(void **state)
         int status;
     } cases[] = {
         {"advise " MLP " hap-8 --price v100", "--price: expected DEVICE=DOLLARS", 2},
+        {"advise " MLP " hap-8 --price nosuch=3", "has no device type 'nosuch'", 2},
+        {"advise " MLP " hap-8 --power v1=300", "--power: cluster hap-8 has no", 2},
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
