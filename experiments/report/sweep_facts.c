@@ -8,6 +8,7 @@
 #include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/json.h"
+#include "data/base/order.h"
 #include "data/base/units.h"
 #include "experiments/sweep/frame.h"
 
@@ -252,15 +253,8 @@ typedef struct {
     const char *name;
 } Rank;
 
-static gint sweep_by_rank(gconstpointer a, gconstpointer b)
-{
-    const Rank *x = a, *y = b;
-    if (x->plans != y->plans)
-        return x->plans > y->plans ? -1 : 1;
-    if (x->plans > 0 && x->regret != y->regret)
-        return x->regret < y->regret ? -1 : 1;
-    return (x->entry > y->entry) - (x->entry < y->entry);
-}
+static ORDER_DEFINE(sweep_by_rank, Rank, DESCENDING(plans), ASCENDING(regret),
+                    ASCENDING(entry));
 
 static Rank *facts_ranks_of(const Sweep *s)
 {
@@ -554,14 +548,15 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
     const double time_s = s->time_s[i];
     g_autofree char *setting = setting_name(s, i, 0);
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner",
+        "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner",
         planner_of(s, i), "setting", setting, "status", cell(s, i, s->status), "hash",
         json_sprintf("%.16s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
         json_number(time_s), "times", json_number(s->regret[i]), "share",
         json_number(facts_number_of(s, i, "communication_s") / time_s), "bytes",
         json_number(isnan(time_s) ? NAN : facts_number_of(s, i, "peak_memory_bytes")),
-        "tokens_per_s", json_number(facts_number_of(s, i, "tokens_per_s")),
-        "samples_per_s", json_number(facts_number_of(s, i, "samples_per_s")), "mfu",
+        "left", json_number(facts_number_of(s, i, "memory_left_bytes")), "tokens_per_s",
+        json_number(facts_number_of(s, i, "tokens_per_s")), "samples_per_s",
+        json_number(facts_number_of(s, i, "samples_per_s")), "mfu",
         json_number(facts_number_of(s, i, "mfu")));
 }
 

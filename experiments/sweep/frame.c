@@ -102,8 +102,13 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     "'$.pace." #name                                                             \
     "') NOTNULL THEN printf('%!.17g', json_extract(detail, '$.pace." #name       \
     "')) END AS " #name
-#define FRAME_PACE \
-    PACE_OF(samples_per_s) PACE_OF(tokens_per_s) PACE_OF(mfu) PACE_OF(dollars_per_million)
+#define FRAME_PACE                                                      \
+    PACE_OF(samples_per_s)                                              \
+    PACE_OF(tokens_per_s)                                               \
+    PACE_OF(mfu)                                                        \
+    PACE_OF(dollars_per_million)                                        \
+    ", CASE WHEN status = 'ok' AND json_valid(detail) THEN detail ->> " \
+    "'$.pace.memory_left_bytes' END AS memory_left_bytes"
 
 Frame *frame_read(Store *store, const char *experiment, GError **error)
 {
@@ -294,12 +299,14 @@ Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
 
 /* --- writing --- */
 
-/* A number with four digits, any other text as it is. Caller frees. */
+/* A number with four digits, a whole one (bytes) with all; other text as it is. Caller frees. */
 static char *short_text(const char *text)
 {
     double number;
     const bool is_real = number_is(text, &number) && strpbrk(text, ".eE");
-    return is_real ? g_strdup_printf("%.4g", number) : g_strdup(text ? text : "");
+    const bool whole = is_real && fabs(number) < 1e15 && number == trunc(number);
+    return is_real ? g_strdup_printf(whole ? "%.0f" : "%.4g", number)
+                   : g_strdup(text ? text : "");
 }
 
 static void add_csv(GString *out, const char *text)

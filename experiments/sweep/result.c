@@ -309,7 +309,8 @@ static json_t *devices_json(const SimReport *report)
     return list;
 }
 
-/* The pace and the price of the plan, as far as the model and the cluster tell. */
+/* The pace and the price of the plan, as far as the model and the cluster tell, and the memory left
+ * on the fullest GPU. */
 static json_t *pace_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;
@@ -317,9 +318,14 @@ static json_t *pace_json(const Evaluation *evaluation)
         sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
     const double time_s = report->iteration_time_s, PER_HOUR = 3600, MILLION = 1e6;
     const double units = work.tokens > 0 ? work.tokens : work.samples;
+    uint64_t left = UINT64_MAX;
+    items_at (const Device, device, j, evaluation->view->device, report->n_devices)
+        left = MIN(left, device->capacity_bytes -
+                             MIN(device->capacity_bytes, report->memory_bytes[j]));
     return json_pack(
-        "{s:o, s:o*, s:o*, s:o*}", "samples_per_s", json_number(work.samples / time_s),
-        "tokens_per_s", work.tokens > 0 ? json_number(work.tokens / time_s) : NULL, "mfu",
+        "{s:I, s:o, s:o*, s:o*, s:o*}", "memory_left_bytes", (json_int_t)left,
+        "samples_per_s", json_number(work.samples / time_s), "tokens_per_s",
+        work.tokens > 0 ? json_number(work.tokens / time_s) : NULL, "mfu",
         work.peak > 0 ? json_number(work.model_flops / (time_s * work.peak)) : NULL,
         "dollars_per_million",
         work.price > 0 ? json_number(work.price * time_s / PER_HOUR / units * MILLION)

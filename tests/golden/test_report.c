@@ -255,10 +255,11 @@ static void test_without(void **state)
     run(box, "sweep some.yaml -q --db s.db");
     run(box, "report s.db -o s.html");
     g_autofree char *text = sandbox_read(box, "s.html");
-    g_auto(GStrv) row = g_strsplit(text, "<td>manual</td><td>impossible</td>", 2);
+    g_auto(GStrv) row = g_strsplit(text, "<td>manual</td>", 2);
     assert_non_null(row[1]);
     *strstr(row[1], "</tr>") = '\0';
-    assert_int_equal(count_of(row[1], NUMBER), 6);
+    assert_non_null(strstr(row[1], "<td>impossible</td>"));
+    assert_int_equal(count_of(row[1], NUMBER), 7);
 }
 
 /* The cards have the numbers that `kilter simulate` answers, and the slowest row is the device that
