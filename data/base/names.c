@@ -57,16 +57,19 @@ static uint32_t names_distance(const char *a, const char *b)
 enum { SUGGESTED = 3, LIST_LETTERS = 160 };
 
 /* How far a known name is from the given one, both in lower case: 0 the same; 1 it contains the
- * other at an end of a word; then the letters that differ, half of those that follow if the given
- * name begins with the known one, else two of five at most or one of a shorter name; UINT32_MAX:
- * not near. */
+ * other at an end of a word, or what precedes and what follows the other's last dash; then the
+ * letters that differ, half of those that follow if the given name begins with the known one, else
+ * two of five at most or one of a shorter name; UINT32_MAX: not near. */
 static uint32_t names_far(const char *name, const char *known)
 {
     const size_t n = strlen(name);
     const uint32_t most = MAX(1, (uint32_t)n * 2 / 5);
-    const char *at = n >= 3 ? strstr(known, name) : NULL;
+    const char *at = n >= 3 ? strstr(known, name) : NULL, *dash = strrchr(name, '-');
     if (at && (at == known || !g_ascii_isalnum(at[-1]) || !g_ascii_isalnum(at[n])))
         return at == known && !at[n] ? 0 : 1;
+    if (dash && dash > name && g_str_has_suffix(known, dash) &&
+        strncmp(known, name, (size_t)(dash - name)) == 0)
+        return 1;
     const size_t m = strlen(known);
     const bool begins =
         m >= 3 && g_str_has_prefix(name, known) && !g_ascii_isalnum(name[m]);

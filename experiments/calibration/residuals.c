@@ -6,6 +6,7 @@
 
 #include "data/base/csv.h"
 #include "data/base/path.h"
+#include "data/base/units.h"
 
 static const char ANY[] = "any";
 
@@ -156,8 +157,10 @@ static bool residuals_take_run(const Csv *csv, void *data, GError **error)
     for (uint32_t i = 1; i + 1 < G_N_ELEMENTS(COUNT); i++)
         if (count[i] > 1)
             g_string_append_printf(text, " %s%.0f", COUNT[i], count[i]);
-    g_string_append_printf(text, ": published %.3g s, predicted %.3g (%s)", published,
-                           predicted, csv_text(csv, "source"));
+    g_autofree char *was = units_format(published, QUANTITY_TIME),
+                    *is = units_format(predicted, QUANTITY_TIME);
+    g_string_append_printf(text, ": published %s, predicted %s (%s)", was, is,
+                           csv_text(csv, "source"));
     nearest->words = g_string_free(g_steal_pointer(&text), FALSE);
     return true;
 }

@@ -12,6 +12,7 @@
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
 #include "experiments/cli/command.h"
+#include "experiments/cli/screen.h"
 #include "experiments/explain/explain.h"
 #include "experiments/render.h"
 
@@ -176,7 +177,7 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
     command_report(options, object, ANSWER_EVALUATION, ANSWER_LIKE, ANSWER_TRAINING,
                    NULL);
     if (!options->json)
-        printf("%s", text);
+        screen_put(text, stdout);
     return true;
 }
 

@@ -180,14 +180,20 @@ static void say_bound(const Explain *e)
         comm_s += part->comm_s;
         launch_s += is_host(e, part) ? part->seconds : 0;
     }
-    g_autofree char *time = units_format(e->end_s, QUANTITY_TIME);
+    uint32_t slowest;
+    g_autofree char *time = units_format(e->end_s, QUANTITY_TIME),
+                    *each = units_format(
+                        sim_timeline_time_s(e->timeline, e->program, &slowest),
+                        QUANTITY_TIME);
+    const bool ahead = strcmp(each, time) != 0; /* the next one begins before its end */
     g_autofree char *lane = kind->key < LANES ? NULL : lane_text(e, kind->key - LANES);
-    g_string_append_printf(e->text, "The iteration (%s) is bound by %s %s: %.1f %%.\n",
-                           time,
-                           is_host(e, kind) ? "launching on"
-                           : lane           ? "computation on"
-                                            : "communication, mostly",
-                           lane ? lane : kind_text(e, kind), percent(e, kind->seconds));
+    g_string_append_printf(
+        e->text, "The iteration (%s%s%s) is bound by %s %s: %.1f %%.\n", time,
+        ahead ? " from its first op to its last, one every " : "", ahead ? each : "",
+        is_host(e, kind) ? "launching on"
+        : lane           ? "computation on"
+                         : "communication, mostly",
+        lane ? lane : kind_text(e, kind), percent(e, kind->seconds));
     g_string_append_printf(
         e->text,
         "Most of its time is in stage %u (%.1f %%) and, of the model's "

@@ -45,9 +45,13 @@ static void test_usage(void **state)
 static void test_narrow_terminal(void **state)
 {
     (void)state;
-    static const char *const LINES[] = {
-        "",       "help --all", "simulate --help", "planners", "plan vgg19 hap-8 -p hap",
-        "models", "doctor"};
+    static const char *const LINES[] = {"",
+                                        "help --all",
+                                        "simulate --help",
+                                        "planners",
+                                        "plan vgg19 hap-8 -p hap -e",
+                                        "models",
+                                        "doctor"};
     test_needs("script");
     test_needs("stty");
     for (uint32_t i = 0; i < G_N_ELEMENTS(LINES); i++) {

@@ -24,6 +24,7 @@ static void test_hints(void **state)
                  {"VGG19", "; did you mean 'vgg19'?"},
                  {"Bert", "; did you mean 'bert-base' or 'bert-moe'?"},
                  {"moe", "; did you mean 'bert-moe'?"},
+                 {"b-moe", "; did you mean 'bert-moe'?"},
                  {"oe", ""},
                  {"ert-ba", ""}, /* inside of a word */
                  {"itv", ""},
