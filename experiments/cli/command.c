@@ -202,6 +202,9 @@ bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char 
     if (n < syntax->least || n > syntax->most)
         return refuse(error, "expected %s; see %s --help",
                       *syntax->arguments ? syntax->arguments : "no arguments", program);
+    for (const GOptionEntry *e = own; e && e->long_name; e++)
+        if (e->arg == G_OPTION_ARG_FILENAME && g_strcmp0(*(char **)e->arg_data, "") == 0)
+            return refuse(error, "--%s: expected a name, got ''", e->long_name);
     return finish_options(options, error);
 }
 
@@ -215,7 +218,7 @@ bool command_check_range(const char *option, int value, int least, int most,
 GArray *command_ranks(const char *option, const char *list, uint32_t n, GError **error)
 {
     g_autoptr(GArray) device = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    g_auto(GStrv) words = g_strsplit(list, ",", -1);
+    g_auto(GStrv) words = g_strsplit(*list ? list : " ", ",", -1);
     g_autofree bool *seen = g_new0(bool, n);
     for (char **word = words; *word; word++) {
         guint64 low, high;

@@ -524,9 +524,6 @@ static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **e
     if (!exec_mpi_built())
         return exec_mpi_start(&unused, &unused, error);
     const Plan *plan = own->source.plan;
-    if (own->ranks >= 0 && (uint32_t)own->ranks != plan->n_devices)
-        return refuse(error, "--ranks %d: the plan is for %u devices", own->ranks,
-                      plan->n_devices);
     g_autofree char *text = plan_write(plan, own->source.graph);
     const uint32_t n_ranks = plan->n_devices;
     if ((own->shrink && !shrink_source(&own->source, error)) || !check_memory(own, error))
@@ -603,6 +600,9 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
     for (char **text = own->source.how.slowdown; text && *text; text++)
         if (!stretch_parse(*text, own->source.plan->n_devices, &rank, &factor, error))
             return false;
+    if (own->ranks != G_MININT && (uint32_t)own->ranks != own->source.plan->n_devices)
+        return refuse(error, "--ranks %d: the plan is for %u devices", own->ranks,
+                      own->source.plan->n_devices);
     Work work = {own, options};
     if (starts)
         return exec_start_ranks(own, options, error);
@@ -618,8 +618,8 @@ static bool exec_run(Own *own, int argc, char **argv, const CommandOptions *opti
 
 bool cmd_exec(int argc, char **argv, GError **error)
 {
-    g_auto(Own)
-        own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600}, .ranks = -1};
+    g_auto(Own) own = {.timing = {.warm_up = 2, .repeats = 10, .timeout_s = 600},
+                       .ranks = G_MININT};
     const GOptionEntry entries[] = {EXEC_OPTIONS(COMMAND_ENTRY) G_OPTION_ENTRY_NULL};
     g_auto(CommandOptions) options = {0};
     return exec_rank_ends(command_parse(NULL, entries, &argc, argv, &options, error) &&

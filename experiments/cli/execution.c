@@ -14,8 +14,6 @@
 bool command_execution_check(const CommandExecution *to, GError **error)
 {
     g_autofree char *first = to->chakra ? g_strconcat(to->chakra, ".0.et", NULL) : NULL;
-    if (to->chakra && !*to->chakra)
-        return refuse(error, "--chakra: expected a PREFIX");
     if (to->messages && !to->chakra)
         return refuse(error, "--messages is for --chakra; GOAL always has messages");
     return (!first || output_check(first, error)) &&
