@@ -15,7 +15,7 @@ static void scores_of(const OpAttr *attr, const double *logit, uint64_t n, doubl
     if (!attr->sigmoid)
         softmax(logit, score, n);
     for (uint64_t e = 0; attr->sigmoid && e < n; e++)
-        score[e] = 1 / (1 + exp(-logit[e]));
+        score[e] = sigmoid_of(logit[e]).value;
 }
 
 /* The sum of the two best of n scores. */
@@ -143,59 +143,36 @@ static bool next_copy(const Routing *r, uint64_t *at, uint64_t *used, Copy *copy
     return false;
 }
 
-/* Visits all copies, for loops such as slot = x, or x += slot. */
-#define EACH_COPY(routing, copy) \
-    for (uint64_t at_ = 0, used_ = 0; next_copy(&(routing), &at_, &used_, &(copy));)
+/* A kernel that takes a step for each element i of each copy. choices, room: the tensors of the
+ * routing. */
+#define COPIES_EACH(name, choices, room, step)                                   \
+    void kernel_##name(const KernelCall *call)                                   \
+    {                                                                            \
+        const ExecTensor *const in = call->in, *const out = call->out;           \
+        const Routing routing = {&choices, &room};                               \
+        Copy copy;                                                               \
+        for (uint64_t at = 0, used = 0; next_copy(&routing, &at, &used, &copy);) \
+            for (uint64_t i = 0; i < routing.slots->dim[3]; i++) {               \
+                step;                                                            \
+            }                                                                    \
+    }
 
 /* In: weight[b,S,e], x[b,S,d]. Out: slots[b,e,C,d]; slots without a token are 0. */
-void kernel_route(const KernelCall *call)
-{
-    const Routing routing = {&call->in[0], &call->out[0]};
-    const uint64_t d = call->in[1].dim[2];
-    Copy copy;
-    EACH_COPY(routing, copy)
-    for (uint64_t i = 0; i < d; i++)
-        call->out[0].data[copy.slot + i] = call->in[1].data[copy.token + i];
-}
+COPIES_EACH(route, in[0], out[0], out->data[copy.slot + i] = in[1].data[copy.token + i])
 
 /* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,S,d], the sum of a token's slots. */
-void kernel_unroute(const KernelCall *call)
-{
-    const Routing routing = {&call->in[1], &call->in[0]};
-    const uint64_t d = call->out[0].dim[2];
-    Copy copy;
-    EACH_COPY(routing, copy)
-    for (uint64_t i = 0; i < d; i++)
-        call->out[0].data[copy.token + i] += call->in[0].data[copy.slot + i];
-}
+COPIES_EACH(unroute, in[1], in[0], out->data[copy.token + i] += in[0].data[copy.slot + i])
 
 /* In: slots[b,e,C,d], weight[b,S,e]. Out: y[b,e,C,d], 0 in slots without a token. */
-void kernel_route_weigh(const KernelCall *call)
-{
-    const Routing routing = {&call->in[1], &call->in[0]};
-    const uint64_t d = call->out[0].dim[3];
-    Copy copy;
-    EACH_COPY(routing, copy)
-    for (uint64_t i = 0; i < d; i++)
-        call->out[0].data[copy.slot + i] =
-            call->in[1].data[copy.weight] * call->in[0].data[copy.slot + i];
-}
+COPIES_EACH(route_weigh, in[1], in[0],
+            out->data[copy.slot + i] = in[1].data[copy.weight] *
+                                       in[0].data[copy.slot + i])
 
 /* dweight = sum dy x = sum dy y / weight: y is kept for the product that reads it, x need not be.
  * In: dy, y [b,e,C,d], weight[b,S,e]. Out: dweight[b,S,e]. */
-void kernel_route_weigh_dw(const KernelCall *call)
-{
-    const Routing routing = {&call->in[2], &call->in[1]};
-    const uint64_t d = call->in[0].dim[3];
-    Copy copy;
-    EACH_COPY(routing, copy)
-    {
-        double sum = 0;
-        for (uint64_t i = 0; i < d; i++)
-            sum += call->in[0].data[copy.slot + i] * call->in[1].data[copy.slot + i];
-        call->out[0].data[copy.weight] = sum / call->in[2].data[copy.weight];
-    }
-}
+COPIES_EACH(route_weigh_dw, in[2], in[1],
+            out->data[copy.weight] += in[0].data[copy.slot + i] *
+                                      in[1].data[copy.slot + i] / in[2].data[copy.weight])
 
 /* In: x[b,e,c,*], bias[e,*]. */
 void kernel_expert_bias(const KernelCall *call)

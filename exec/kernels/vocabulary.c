@@ -16,57 +16,51 @@ static bool find_entry(const ExecTensor *shard, uint32_t dim, double id, uint64_
     return true;
 }
 
+/* A kernel that takes a step for each element j of the rows of which the shard of `rows`, a table,
+ * has the integer. */
+#define ROWS_EACH(name, ids, rows, step)                                    \
+    void kernel_##name(const KernelCall *call)                              \
+    {                                                                       \
+        const ExecTensor *const in = call->in, *const out = call->out;      \
+        const uint64_t h = (rows).dim[1], n = exec_tensor_elements(&(ids)); \
+        uint64_t row;                                                       \
+        for (uint64_t i = 0; i < n; i++)                                    \
+            if (find_entry(&(rows), 0, (ids).data[i], &row))                \
+                for (uint64_t j = 0; j < h; j++) {                          \
+                    step;                                                   \
+                }                                                           \
+    }
+
 /* y[*,h] = table[ids[*],h]. In: ids[*], table[v,h]. */
-void kernel_embedding(const KernelCall *call)
-{
-    const ExecTensor *ids = &call->in[0], *table = &call->in[1];
-    const uint64_t h = table->dim[1], n = exec_tensor_elements(ids);
-    uint64_t row;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(table, 0, ids->data[i], &row))
-            for (uint64_t j = 0; j < h; j++)
-                call->out[0].data[i * h + j] = table->data[row * h + j];
-}
+ROWS_EACH(embedding, in[0], in[1], out->data[i * h + j] = in[1].data[row * h + j])
 
 /* dtable[v,h] = sum of the rows of dy whose id is v. In: dy[*,h], ids[*]. */
-void kernel_embedding_dw(const KernelCall *call)
-{
-    const ExecTensor *dy = &call->in[0], *ids = &call->in[1], *dtable = &call->out[0];
-    const uint64_t h = dtable->dim[1], n = exec_tensor_elements(ids);
-    uint64_t row;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(dtable, 0, ids->data[i], &row))
-            for (uint64_t j = 0; j < h; j++)
-                dtable->data[row * h + j] += dy->data[i * h + j];
-}
+ROWS_EACH(embedding_dw, in[1], out[0], out->data[row * h + j] += in[0].data[i * h + j])
 
-/* Adds factor * x[*,label[*]] to the output, to its element for each or all to one. In: x[*,v],
- * label[*]. */
-static void add_labelled(const KernelCall *call, double factor, bool to_one)
-{
-    const ExecTensor *x = &call->in[0], *label = &call->in[1];
-    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
-    uint64_t entry;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(x, x->rank - 1, label->data[i], &entry))
-            call->out[0].data[to_one ? 0 : i] += factor * x->data[i * v + entry];
-}
+/* A kernel that takes a step for each label i at which the shard of x [*,v] has the entry. */
+#define LABELS_EACH(name, x, label, step)                                             \
+    void kernel_##name(const KernelCall *call)                                        \
+    {                                                                                 \
+        const ExecTensor *const in = call->in, *const out = call->out;                \
+        const uint64_t v = (x).dim[(x).rank - 1], n = exec_tensor_elements(&(label)); \
+        uint64_t entry;                                                               \
+        for (uint64_t i = 0; i < n; i++)                                              \
+            if (find_entry(&(x), (x).rank - 1, (label).data[i], &entry)) {            \
+                step;                                                                 \
+            }                                                                         \
+    }
 
-/* loss = - sum of logp[*,label[*]]. */
-KERNEL(nll_sum, add_labelled(call, -1, true))
+/* loss = - sum of logp[*,label[*]]. In: logp[*,v], label[*]. */
+LABELS_EACH(nll_sum, in[0], in[1], out->data[0] -= in[0].data[i * v + entry])
 /* t[*] = x[*,label[*]]. */
-KERNEL(label_logit, add_labelled(call, 1, false))
+LABELS_EACH(label_logit, in[0], in[1], out->data[i] += in[0].data[i * v + entry])
 
 /* dlogp[*,v] = - dloss where v is the label. In: dloss (a scalar), label[*]. */
-void kernel_nll_sum_dx(const KernelCall *call)
-{
-    const ExecTensor *label = &call->in[1], *dlogp = &call->out[0];
-    const uint64_t v = dlogp->dim[dlogp->rank - 1], n = exec_tensor_elements(label);
-    uint64_t entry;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(dlogp, dlogp->rank - 1, label->data[i], &entry))
-            dlogp->data[i * v + entry] = -call->in[0].data[0];
-}
+LABELS_EACH(nll_sum_dx, out[0], in[1], out->data[i * v + entry] = -in[0].data[0])
+
+/* loss = sum of z[*] - x[*,label[*]]. In: x[*,v], label[*], z[*]. */
+LABELS_EACH(cross_entropy, in[0], in[1],
+            out->data[0] += in[2].data[i] - in[0].data[i * v + entry])
 
 /* s[*] = sum of exp(x[*,v] - t[*]) over v. In: x[*,v], t[*]. */
 void kernel_sum_exp(const KernelCall *call)
@@ -80,17 +74,6 @@ void kernel_sum_exp(const KernelCall *call)
 
 /* z[*] = t[*] + log s[*]. In: s[*], t[*]. */
 KERNEL_EACH(log_sum_exp, in[0], out->data[i] = in[1].data[i] + log(in[0].data[i]))
-
-/* loss = sum of z[*] - x[*,label[*]]. In: x[*,v], label[*], z[*]. */
-void kernel_cross_entropy(const KernelCall *call)
-{
-    const ExecTensor *x = &call->in[0], *label = &call->in[1], *z = &call->in[2];
-    const uint64_t v = x->dim[x->rank - 1], n = exec_tensor_elements(label);
-    uint64_t entry;
-    for (uint64_t i = 0; i < n; i++)
-        if (find_entry(x, x->rank - 1, label->data[i], &entry))
-            call->out[0].data[0] += z->data[i] - x->data[i * v + entry];
-}
 
 /* dx[*,v] = dloss (exp(x[*,v] - z[*]) - 1 where v is the label). In: dloss (a scalar), x[*,v],
  * label[*], z[*]. */
