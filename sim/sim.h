@@ -450,3 +450,6 @@ double sim_alone_collective_s(SimAlone *alone, Collective kind, double bytes, ui
  * time. */
 double sim_alone_send_s(SimAlone *alone, double bytes, uint32_t n_pairs,
                         const uint32_t *device);
+/* Whether any message among the first devices takes what it takes among the others. */
+bool sim_alone_same(SimAlone *alone, uint32_t n, const uint32_t *device,
+                    const uint32_t *other);

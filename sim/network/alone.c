@@ -136,6 +136,14 @@ static uint32_t *stand_ins(SimAlone *alone, uint32_t n, const uint32_t *device)
     return as;
 }
 
+bool sim_alone_same(SimAlone *alone, uint32_t n, const uint32_t *device,
+                    const uint32_t *other)
+{
+    g_autofree uint32_t *as = stand_ins(alone, n, device),
+                        *other_as = stand_ins(alone, n, other);
+    return memcmp(as ? as : device, other_as ? other_as : other, n * sizeof *device) == 0;
+}
+
 static GBytes *key_of(const SimCollective *c)
 {
     GByteArray *key =

@@ -2,7 +2,7 @@
 #include "data/base/free.h"
 #include "data/cluster/price.h"
 #include "data/cluster/topology.h"
-#include "synth/amp/amp.h"
+#include "synth/amp/cost.h"
 
 #include <math.h>
 
@@ -124,6 +124,17 @@ AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
     find_fastest(amp, view);
     amp->alone = sim_alone_new(view, error);
     return amp->alone ? g_steal_pointer(&amp) : NULL;
+}
+
+bool amp_is_same(const AmpCluster *cluster, uint32_t n, const uint32_t *device,
+                 const uint32_t *other)
+{
+    bool same = true;
+    for (uint32_t i = 0; same && i < n; i++)
+        same = cluster->type[device[i]] == cluster->type[other[i]] &&
+               cluster->host_link[device[i]] == cluster->host_link[other[i]] &&
+               cluster->host_memory[device[i]] == cluster->host_memory[other[i]];
+    return same && sim_alone_same(cluster->alone, n, device, other);
 }
 
 FREE_DEFINE(synth_amp_cluster_free, AmpCluster, cluster,

@@ -207,9 +207,25 @@ static AmpRows *rows_new(const AmpCosting *c)
     return rows;
 }
 
+/* Whether some cuts keep the memory of all stages, of which each takes as many layers as it can. */
+static bool amp_rows_fit(const AmpAssignment *p)
+{
+    uint32_t end = 0;
+    for (uint32_t stage = 0; stage < p->n_stages; stage++) {
+        double held = 0;
+        while (end < p->n_layers) {
+            held += p->memory[(size_t)stage * p->n_layers + end];
+            if (held > p->capacity[stage] * (1 + 1e-9))
+                break;
+            end++;
+        }
+    }
+    return end == p->n_layers;
+}
+
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
                       const AmpOptions *options, AmpLayers *layers,
-                      const AmpStrategy *strategy)
+                      const AmpStrategy *strategy, bool fits)
 {
     g_autofree uint32_t *member = g_new0(uint32_t, cluster->n_machines);
     g_autofree double *part = g_new0(double, model->n_types);
@@ -225,9 +241,14 @@ AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
     for (uint32_t d = 0; d < cluster->n_devices; d++)
         part[cluster->type[d]] += 1.0 / cluster->n_devices;
     AmpRows *rows = rows_new(&c);
+    for (uint32_t stage = 0; stage < strategy->pp * strategy->chunks; stage++)
+        amp_fill_memory(&c, rows, stage);
+    if (fits && !amp_rows_fit(&rows->problem)) {
+        amp_rows_free(rows);
+        return NULL;
+    }
     for (uint32_t stage = 0; stage < strategy->pp * strategy->chunks; stage++) {
         (options->faithful ? amp_fill_faithful : amp_fill_detailed)(&c, rows, stage);
-        amp_fill_memory(&c, rows, stage);
         if (rows->offload_s)
             fill_offload(&c, rows, stage);
     }
@@ -300,6 +321,7 @@ AmpCost synth_amp_cost(const AmpModel *model, const AmpCluster *cluster,
 {
     g_autoptr(AmpLayers) layers =
         options->faithful ? NULL : amp_layers_new(model, cluster);
-    g_autoptr(AmpRows) rows = amp_rows_new(model, cluster, options, layers, strategy);
+    g_autoptr(AmpRows) rows =
+        amp_rows_new(model, cluster, options, layers, strategy, false);
     return amp_rows_cost(rows, strategy->first);
 }

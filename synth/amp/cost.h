@@ -32,10 +32,15 @@ typedef struct {
     bool *meet;
 } AmpRows;
 
-/* `layers` (NULL in the faithful reading) must outlive the rows. */
+/* Whether devices [n] can take the place of others: all costs are the same. */
+bool amp_is_same(const AmpCluster *cluster, uint32_t n, const uint32_t *device,
+                 const uint32_t *other);
+
+/* `layers` (NULL in the faithful reading) must outlive the rows. fits: whether some cuts must keep
+ * the memory of all stages, or the result is NULL. */
 AmpRows *amp_rows_new(const AmpModel *model, const AmpCluster *cluster,
                       const AmpOptions *options, AmpLayers *layers,
-                      const AmpStrategy *strategy);
+                      const AmpStrategy *strategy, bool fits);
 AUTOPTR(amp_rows_free, AmpRows)
 
 /* The delay of a part of what a layer runs again on a stage's devices; NULL: nothing. */

@@ -53,9 +53,35 @@ static void copy_delays(const AmpCosting *c, AmpRows *rows, uint32_t from, uint3
     rows->last[to] = rows->last[from];
 }
 
+/* Whether the devices of a group and of those behind it, `n` in all, are in places like those of
+ * the group before and as many behind that. */
+static bool is_as_before(const AmpCosting *c, uint32_t group, uint32_t n)
+{
+    const uint32_t size = c->s->dp * c->s->tmp;
+    return group > 0 && group + n <= c->s->pp &&
+           amp_is_same(c->cluster, n * size, amp_group_at(c, group, 0),
+                       amp_group_at(c, group - 1, 0));
+}
+
+/* Copies a stage's row of `n` times the layers. */
+static void copy_row(const AmpCosting *c, double *row, uint32_t from, uint32_t to,
+                     uint32_t n)
+{
+    const size_t size = (size_t)n * c->model->n_layers;
+    memcpy(row + to * size, row + from * size, size * sizeof *row);
+}
+
 static void fill_group(const AmpCosting *c, AmpRows *rows, uint32_t group)
 {
     const uint32_t dp = c->s->dp, tmp = c->s->tmp;
+    if (is_as_before(c, group, 1)) {
+        for (uint32_t at = group * dp; at < (group + 1) * dp; at++) {
+            copy_delays(c, rows, at - dp, at);
+            rows->launch_s[at] = rows->launch_s[at - dp];
+        }
+        copy_row(c, rows->sync, group - 1, group, 1);
+        return;
+    }
     g_autofree double *gradient_s = detailed_price_gradients(c, group);
     uint32_t shared = dp; /* the first of the replicas whose messages are sent together */
     for (uint32_t r = 0; r < dp; r++) {
@@ -181,13 +207,18 @@ void amp_find_meetings(const AmpCosting *c, AmpRows *rows)
 
 void amp_fill_detailed(const AmpCosting *c, AmpRows *rows, uint32_t stage)
 {
-    const size_t n_layers = c->model->n_layers;
-    if (stage < c->s->pp)
+    const uint32_t pp = c->s->pp, before = stage >= pp ? stage - pp : stage - 1;
+    if (stage < pp)
         fill_group(c, rows, stage);
     else
-        memcpy(rows->sync + stage * n_layers, rows->sync + (stage - c->s->pp) * n_layers,
-               n_layers * sizeof *rows->sync);
+        copy_row(c, rows->sync, before, stage, 1);
     fill_times(c, rows, stage);
-    if (stage + 1 < c->s->pp * c->s->chunks)
+    if (stage + 1 == pp * c->s->chunks)
+        return;
+    if (stage >= pp || is_as_before(c, stage, 2)) {
+        copy_row(c, rows->send_s, before, stage, c->s->dp);
+        copy_row(c, rows->return_s, before, stage, c->s->dp);
+        copy_row(c, rows->transfer, before, stage, 1);
+    } else
         fill_transfers(c, rows, stage);
 }

@@ -3,9 +3,11 @@
 
 bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
 {
-    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
-                                           search->options, search->layers, strategy);
+    g_autoptr(AmpRows) rows = amp_rows_new(
+        search->model, search->cluster, search->options, search->layers, strategy, true);
     double total;
+    if (!rows)
+        return false;
     rows->problem.work = search->options->work;
     if (!synth_amp_assign(&rows->problem, strategy->first, &total))
         return false;

@@ -12,8 +12,8 @@
 
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {
-    g_autoptr(AmpRows) rows = amp_rows_new(search->model, search->cluster,
-                                           search->options, search->layers, strategy);
+    g_autoptr(AmpRows) rows = amp_rows_new(
+        search->model, search->cluster, search->options, search->layers, strategy, false);
     return amp_rows_cost(rows, strategy->first);
 }
 
@@ -81,6 +81,17 @@ static void amp_take(GArray *candidates, AmpStrategy *strategy, AmpCost cost)
     g_array_append_val(candidates, candidate);
 }
 
+/* Whether devices in equal places were tried; else these have been now. */
+static bool is_tried(const AmpSearch *search, const AmpStrategy *s, GPtrArray *tried)
+{
+    const uint32_t n = search->cluster->n_devices;
+    pointers_each (const uint32_t, other, tried)
+        if (amp_is_same(search->cluster, n, s->device, other))
+            return true;
+    g_ptr_array_add(tried, g_memdup2(s->device, n * sizeof *s->device));
+    return false;
+}
+
 /* Adds the choice with the best of the placements that are tried. */
 static void add_best(const AmpSearch *search, const AmpDegrees *c,
                      uint32_t *const order[2], GArray *candidates)
@@ -89,13 +100,15 @@ static void add_best(const AmpSearch *search, const AmpDegrees *c,
     static void (*const place[])(AmpStrategy *, const uint32_t *) = {amp_place_stages,
                                                                      amp_place_replicas};
     const uint32_t placements = search->options->faithful ? 1 : 4;
+    g_autoptr(GPtrArray) tried = g_ptr_array_new_with_free_func(g_free);
     AmpStrategy best = {0};
     AmpCost best_cost = {.total_s = INFINITY};
     for (uint32_t i = 0; i < placements; i++) {
         AmpStrategy strategy = amp_strategy_of(search, c);
         AmpCost cost;
         place[i % 2](&strategy, order[i / 2]);
-        if (amp_assign_layers(search, &strategy, &cost) &&
+        if (!is_tried(search, &strategy, tried) &&
+            amp_assign_layers(search, &strategy, &cost) &&
             cost.total_s < best_cost.total_s) {
             amp_strategy_clear(&best);
             best = strategy;

@@ -3,6 +3,7 @@
  * launches, every schedule. */
 #include <math.h>
 
+#include "synth/amp/cost.h"
 #include "tests/support/amp_setup.h"
 #include "tests/support/rounds.h"
 
@@ -313,9 +314,61 @@ static void test_divided(void **state)
     amp_setup_clear(&c.setup);
 }
 
+/* Lets two GPUs, or the GPUs of two machines of 1 << step, change places. */
+static void change_places(GRand *rand, uint32_t n, uint32_t step, uint32_t *device)
+{
+    const uint32_t a = (uint32_t)g_rand_int_range(rand, 0, (gint32)n) >> step,
+                   b = (uint32_t)g_rand_int_range(rand, 0, (gint32)n) >> step;
+    for (uint32_t d = 0; d < n; d++) {
+        const uint32_t at = device[d] >> step, to = at == a ? b : at == b ? a : at;
+        device[d] += (to << step) - (at << step);
+    }
+}
+
+/* Devices in places like those of others cost the same, whatever the strategy. */
+static void test_equal_places(void **state)
+{
+    (void)state;
+    enum { PAIRS = 400, GPUS = 12 };
+    GError *error = NULL;
+    Cluster *cluster = cluster_load(
+        "2x2xh100-sxm@ib-ndr+2x2xa100-80g@ib-hdr+2x2xa100-80g@eth-25", &error);
+    assert_no_error(error);
+    const char *model = "gpt2:layers=6,hidden=256,heads=8,ffn=512,seq=64,vocab=128,"
+                        "global_batch=24";
+    Case c = {.setup = amp_setup_on(cluster, model)};
+    const AmpSetup *on = &c.setup;
+    g_autoptr(GArray) found =
+        synth_amp_search(on->model, on->devices, &c.options, AMP_SEARCH, NULL, &error);
+    assert_no_error(error);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(35);
+    uint32_t same = 0, unlike = 0;
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        AmpStrategy s = g_array_index(found, AmpCandidate, i % found->len).strategy;
+        uint32_t other[GPUS], *own = s.device;
+        memcpy(other, own, sizeof other);
+        for (uint32_t k = 0; k < 1 + i % 3; k++)
+            change_places(rand, GPUS, i % 2, other);
+        const double s_own =
+            synth_amp_cost(on->model, on->devices, &c.options, &s).total_s;
+        s.device = other;
+        const double s_other =
+            synth_amp_cost(on->model, on->devices, &c.options, &s).total_s;
+        const bool is_same = amp_is_same(on->devices, GPUS, own, other);
+        assert_true(!is_same || s_own == s_other);
+        same += is_same;
+        unlike += s_own != s_other;
+    }
+    print_message("%u of %u pairs are the same, %u differ in cost\n", same, PAIRS,
+                  unlike);
+    assert_true(same > PAIRS / 20 && unlike > PAIRS / 4);
+    amp_setup_clear(&c.setup);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_places),
         cmocka_unit_test(test_cost),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_divided),
