@@ -72,7 +72,7 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
     double misery = choice->start_s;
     if (isfinite(misery)) /* it has a plan */
         g_hash_table_add(seen, (gpointer)neighbour_words(&at));
-    for (uint32_t row = 0, n = 1; n > 0 && most > 0; most -= n) {
+    for (uint32_t row = 0, n = 1; n > 0 && most > 0;) {
         g_autoptr(GPtrArray) task =
             g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
         PortfolioTry attempt[ROUND];
@@ -89,6 +89,8 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
                             neighbour_task(run, choice, &attempt[n++], &next, misery));
         }
         Task *best = neighbours_run(run, task, misery);
+        pointers_each (const Task, t, task)
+            most -= t->report && most > 0; /* others are refused at once */
         if (!best)
             continue;
         row = 0;
@@ -120,15 +122,17 @@ static void start_small(const PortfolioRun *run, PortfolioChoice *choice)
 }
 
 /* How many neighbours of a choice's strategy are tried: as many as work out to a few seconds, at
- * about 1 us for each op and microbatch; few are of no use. */
+ * about 1 us for each op and microbatch, of which a long pipeline has few that are unlike each
+ * other; few neighbours are of no use. */
 static uint32_t neighbours_most(const PortfolioRun *run, const Strategy *start)
 {
-    enum { LEAST = 8, MOST = 100 };
-    static const double work[] = {0, 5e6, 25e6}; /* ops times microbatches, by effort */
+    enum { LEAST = 8, MOST = 100, UNLIKE = 64 };
+    static const double work[] = {0, 8e6, 40e6}; /* ops times microbatches, by effort */
     const uint32_t size = start->dp * MAX(start->micro_batch, 1),
                    n = start->micro_batch ? graph_batch(run->graph) / size
                                           : start->microbatches;
-    const double most = work[try_effort(run)] / graph_n_ops(run->graph) / MAX(n, 1);
+    const double most =
+        work[try_effort(run)] / graph_n_ops(run->graph) / CLAMP(n, 1, UNLIKE);
     return most < LEAST ? 0 : (uint32_t)fmin(most, MOST);
 }
 

@@ -3,13 +3,16 @@
 
 /* Degrees are multiplied by two to the given power. */
 typedef struct {
-    int8_t pp, dp, tp, cp, ep, micro_batch;
+    int8_t pp, dp, tp, cp, ep, micro_batch, virtual_stages;
     const char *key, *value; /* a technique; NULL: as they are */
-    bool experts;            /* only of use with experts */
+    bool experts, scores;    /* only of use with experts, with scores of attention */
 } Move;
 
 static const Move MOVE[] = {
-    {0}, /* the strategy itself */
+    {0},                   /* the strategy itself */
+    {.virtual_stages = 1}, /* shorter waits */
+    {.dp = 1, .tp = -1, .key = "recompute", .value = "selective", .scores = true},
+    {.pp = 1, .dp = -1, .virtual_stages = -1},
     {.dp = -1, .cp = 1},
     {.tp = -1, .cp = 1},
     {.tp = -1, .cp = 1, .micro_batch = -1}, /* less of the logits on a device */
@@ -56,10 +59,11 @@ static bool neighbour_is_open(const Move *m, const PlannerOptions *asked,
                               TechniqueNeeds has)
 {
     return (has.attention || m->cp == 0) && (has.experts || !m->experts) &&
-           neighbour_may(asked, "pp", m->pp) && neighbour_may(asked, "dp", m->dp) &&
-           neighbour_may(asked, "tp", m->tp) && neighbour_may(asked, "cp", m->cp) &&
-           neighbour_may(asked, "ep", m->ep) &&
+           (has.scores || !m->scores) && neighbour_may(asked, "pp", m->pp) &&
+           neighbour_may(asked, "dp", m->dp) && neighbour_may(asked, "tp", m->tp) &&
+           neighbour_may(asked, "cp", m->cp) && neighbour_may(asked, "ep", m->ep) &&
            neighbour_may(asked, "micro_batch", m->micro_batch) &&
+           neighbour_may(asked, "virtual_stages", m->virtual_stages) &&
            (!m->key || neighbour_may(asked, m->key, true));
 }
 
@@ -72,9 +76,11 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
     if (!neighbour_shift(&next->pp, m->pp) || !neighbour_shift(&next->dp, m->dp) ||
         !neighbour_shift(&next->tp, m->tp) || !neighbour_shift(&next->cp, m->cp) ||
         !neighbour_shift(&next->ep, m->ep) ||
-        !neighbour_shift(&next->micro_batch, m->micro_batch))
+        !neighbour_shift(&next->micro_batch, m->micro_batch) ||
+        (m->virtual_stages && at->virtual_stages < 2) ||
+        !neighbour_shift(&next->virtual_stages, m->virtual_stages))
         return false;
-    if (m->pp)
+    if (m->pp || m->virtual_stages)
         next->cuts = next->layers = next->ranks = NULL;
     if (option && !option_set(option, next, m->value, NULL))
         return false;

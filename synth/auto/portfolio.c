@@ -163,6 +163,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
         run.deadline_us = start + (gint64)(options->budget_s * G_USEC_PER_SEC);
     const bool prepared = prepare(&run, model, cluster, error);
     run.hasty = prepared && try_is_hasty(&run);
+    run.many = prepared && try_is_among_many(&run);
     if (prepared)
         portfolio_search(&run);
     graph_free(run.graph);

@@ -51,7 +51,8 @@ static bool try_is_covered(const PortfolioRun *run, const Task *task)
                               sizeof own->collective) == 0;
         }
     }
-    return covered && run->how->prune && task->phase <= FIRST && task->choice->only;
+    return covered && run->how->prune && task->phase <= FIRST && task->choice->only &&
+           (run->hasty || planner_can(task->attempt->planner, PLANNER_FIRST));
 }
 
 /* How far a planner's own plan may be from the best one if techniques are to be tried with it: as
@@ -115,6 +116,7 @@ bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *cho
 static void prepare_task(const PortfolioRun *run, Task *task)
 {
     const SimReport *report = task->choice->report;
+    const bool ordered = run->hasty || run->many;
     task->upper_s = run->how->prune ? run->best_s
                     : report        ? report->iteration_time_s
                                     : INFINITY;
@@ -128,7 +130,7 @@ static void prepare_task(const PortfolioRun *run, Task *task)
             g_strdup("not tried: the planner's plan without these techniques or on all "
                      "machines is far from the best one, or fits");
     else if (!run->how->all && !try_is_refused(run, task) &&
-             task->phase > (run->hasty && run->has.attention ? EARLY : FIRST) &&
+             task->phase > (ordered && run->has.attention ? EARLY : FIRST) &&
              !portfolio_is_among_best(run, task->choice))
         task->attempt->reason = g_strdup("not tried: other machines are faster");
     else if (run->hasty && task->phase > FIRST && isfinite(run->best_s))

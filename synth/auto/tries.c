@@ -112,13 +112,23 @@ bool try_is_hasty(const PortfolioRun *run)
            (uint64_t)graph_n_ops(run->graph) * graph_batch(run->graph) > LONG_PROGRAM;
 }
 
-static uint32_t phase_of(const PortfolioTry *attempt, bool hasty)
+bool try_is_among_many(const PortfolioRun *run)
+{
+    enum { MANY_GPUS = 256 };
+    uint32_t most = 0;
+    pointers_each (const PortfolioChoice, choice, run->portfolio->choices)
+        most = MAX(most, choice->gpus);
+    return most >= MANY_GPUS;
+}
+
+static uint32_t phase_of(const PortfolioRun *run, const PortfolioChoice *choice,
+                         const PortfolioTry *attempt)
 {
     const Planner *planner = attempt->planner;
-    const bool plain = !*attempt->set;
-    if (hasty && plain && planner_can(planner, PLANNER_FIRST))
-        return LAST;
-    if (hasty && planner_can(planner, PLANNER_STRATEGY) &&
+    const bool plain = !*attempt->set, ordered = run->hasty || run->many;
+    if (ordered && plain && planner_can(planner, PLANNER_FIRST))
+        return run->hasty || choice->cluster->n_types == 1 ? LAST : COARSE;
+    if (ordered && planner_can(planner, PLANNER_STRATEGY) &&
         !planner_can(planner, PLANNER_LAST) &&
         (plain || technique_when(attempt->set) == TECHNIQUE_EARLY))
         return plain ? FIRST : EARLY;
@@ -144,7 +154,7 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
             Task *task = g_new0(Task, 1);
             task->choice = choice;
             task->attempt = &g_array_index(choice->tries, PortfolioTry, t);
-            task->phase = phase_of(task->attempt, run->hasty);
+            task->phase = phase_of(run, choice, task->attempt);
             task->options = *run->options;
             technique_apply(task->attempt->set, &task->options);
             task->number = tasks->len;

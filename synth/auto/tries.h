@@ -18,7 +18,7 @@ typedef struct {
     TechniqueNeeds has; /* of what techniques need */
     SimMemoryFloor floor;
     gint64 deadline_us; /* 0: none */
-    bool hasty;         /* try_is_hasty() */
+    bool hasty, many;   /* try_is_hasty(), try_is_among_many() */
     double best_s;      /* least time of all choices; INFINITY at first */
     /* Task: the fastest plans that are not their choices' own, by their times */
     GPtrArray *others;
@@ -72,10 +72,13 @@ typedef enum { EFFORT_QUICK, EFFORT_NORMAL, EFFORT_LONG } Effort;
 Effort try_effort(const PortfolioRun *run);
 /* Whether the first plan is wanted soon, and programs may be long. */
 bool try_is_hasty(const PortfolioRun *run);
+/* Whether there are so many GPUs that the planner that comes first elsewhere searches coarsely:
+ * strategies come first then. */
+bool try_is_among_many(const PortfolioRun *run);
 
 /* Planners whose plans are seldom beaten come first, then the quick ones, then those that search
- * long where memory is short. */
-enum { EARLY, FIRST, QUICK, TECHNIQUES, LONG, LONG_TECHNIQUES, LAST };
+ * coarsely, then those that search long where memory is short. */
+enum { EARLY, FIRST, QUICK, TECHNIQUES, COARSE, LONG, LONG_TECHNIQUES, LAST };
 
 /* tries.c: the tries of all choices in their order, and one of them (of Tasks). */
 GPtrArray *portfolio_tasks(const PortfolioRun *run);

@@ -2,6 +2,8 @@
  * (private to synth). */
 #pragma once
 
+#include <math.h>
+
 #include "synth/joint/hap_inside.h"
 
 enum { JOINT_LABELS = 3000000 }; /* most labels of a search */
@@ -37,15 +39,21 @@ typedef struct {
 /* Fills `found` with pipelines whose stages need at most this part of the memory. */
 void joint_search(JointSearch *j, double headroom);
 
-/* The work that searches may still do; NULL: any, as long as nothing is found. */
+/* Whether there is a plan: one that was found, or, on many GPUs, one that is known elsewhere. */
+static inline bool joint_has_plan(const JointSearch *j)
+{
+    return j->found->len > 0 || (j->coarse && j->answer->upper_s < INFINITY);
+}
+
+/* The work that searches may still do; NULL: any, as long as there is no plan. */
 static inline uint64_t *joint_left(JointSearch *j)
 {
-    return j->left < UINT64_MAX && j->found->len > 0 ? &j->left : NULL;
+    return j->left < UINT64_MAX && joint_has_plan(j) ? &j->left : NULL;
 }
 
 static inline bool joint_is_spent(const JointSearch *j)
 {
-    return j->left == 0 && j->found->len > 0;
+    return j->left == 0 && joint_has_plan(j);
 }
 
 /* Whether a stage runs an SPMD program. */

@@ -1,0 +1,50 @@
+/* Neighbours of a strategy: more runs of layers on each device, which may change with the number
+ * of stages, and keys that are asked for stay as they are. */
+#include "synth/auto/neighbours.h"
+#include "tests/test.h"
+
+static const Strategy START = {.pp = 4,
+                               .dp = 4,
+                               .tp = 2,
+                               .micro_batch = 1,
+                               .schedule = SCHEDULE_INTERLEAVED,
+                               .virtual_stages = 2,
+                               .cuts = "3 5 7 9 11 13 15"};
+
+/* How many neighbours have so many stages and runs on each device; they are cut evenly. */
+static uint32_t count(const Strategy *at, const PlannerOptions *asked, uint32_t pp,
+                      uint32_t runs)
+{
+    const TechniqueNeeds has = {.attention = true, .scores = true};
+    uint32_t n = 0, row = 0;
+    Strategy next;
+    while (neighbour_next(at, asked, has, &row, &next)) {
+        if (next.pp != pp || next.virtual_stages != runs)
+            continue;
+        assert_true(!next.cuts || (next.pp == at->pp && runs == at->virtual_stages));
+        n++;
+    }
+    return n;
+}
+
+static void test_virtual_stages(void **state)
+{
+    (void)state;
+    PlannerOptions asked;
+    planner_options_init(&asked);
+    assert_int_equal(count(&START, &asked, 4, 4), 1);
+    assert_int_equal(count(&START, &asked, 8, 1), 1);
+    Strategy plain = START;
+    plain.schedule = SCHEDULE_1F1B;
+    plain.virtual_stages = 1;
+    assert_int_equal(count(&plain, &asked, 4, 2), 0);
+    assert_true(planner_options_set(&asked, "virtual_stages", "2", NULL));
+    assert_int_equal(count(&START, &asked, 4, 4), 0);
+    assert_true(count(&START, &asked, 4, 2) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_virtual_stages)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
