@@ -111,22 +111,18 @@ static bool fit_measured(const Work *work, TrialCluster *fitted, uint32_t thread
 
 /* --- memory --- */
 
-/* Whether the trial tells about a device type's memory: its peak was measured, on that type
- * only. */
-static bool tells_of(const Trial *trial, const char *type)
-{
-    return isfinite(trial->measured_bytes) && trial->cluster->n_types == 1 &&
-           strcmp(trial->cluster->type[0].name, type) == 0;
-}
-
+/* By the trials whose peak was measured, on that device type only. */
 static RuntimeMemory runtime_of(const char *type, const Work *work)
 {
     g_autofree double *more = g_new(double, work->list->len + 1);
     RuntimeMemory runtime = {.type = type};
-    for (uint32_t i = 0; i < work->list->len; i++)
-        if (work->plan[i].plan && tells_of(trial_at(work->list, i), type))
-            more[runtime.n++] =
-                trial_at(work->list, i)->measured_bytes - work->detail[i].peak_bytes;
+    for (uint32_t i = 0; i < work->list->len; i++) {
+        const Trial *trial = trial_at(work->list, i);
+        if (work->plan[i].plan && isfinite(trial->measured_bytes) &&
+            trial->cluster->n_types == 1 &&
+            strcmp(trial->cluster->type[0].name, type) == 0)
+            more[runtime.n++] = trial->measured_bytes - work->detail[i].peak_bytes;
+    }
     if (runtime.n > 0)
         runtime.bytes = fmax(0, gsl_stats_median(more, 1, runtime.n));
     return runtime;

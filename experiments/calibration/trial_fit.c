@@ -278,19 +278,13 @@ static double start_of(const Start *start, Cost cost)
     return cost == COST_LAUNCH ? start->launch : waits ? start->waiting : 1;
 }
 
-static void start_at(const Start *start, const FittedCosts *costs)
-{
-    for (uint32_t p = 0; p < costs->n; p++)
-        costs->cost[p].log =
-            *costs->cost[p].key ? log(start_of(start, costs->cost[p].cost)) : 0;
-}
-
 static bool minimise_all(TrialProblem *problem, bool one_start, GError **error)
 {
     g_autofree double *best = NULL;
     double least = INFINITY;
     for (uint32_t s = 0; s < (one_start ? 1 : G_N_ELEMENTS(STARTS)); s++) {
-        start_at(&STARTS[s], problem->costs);
+        items_each (FittedCost, cost, problem->costs->cost, problem->costs->n)
+            cost->log = *cost->key ? log(start_of(&STARTS[s], cost->cost)) : 0;
         if (!trial_problem_minimise(problem, error))
             return false;
         const Agreement now =

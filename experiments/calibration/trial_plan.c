@@ -37,14 +37,6 @@ void trial_plan_clear(TrialPlan *plan)
     *plan = (TrialPlan){0};
 }
 
-/* "key=value,key=value"; "" for none. */
-static bool set_options(PlannerOptions *options, const char *text, GError **error)
-{
-    g_autoptr(Spec) spec = spec_read_pairs(text);
-    planner_options_init(options);
-    return options_assign(options, spec, error);
-}
-
 /* The strategy's program of the model; NULL with an error. *graph: the model's graph, also after an
  * error. */
 static Plan *strategy_plan(const char *model, const PlannerOptions *options,
@@ -123,7 +115,9 @@ bool trial_plan_make(const Trial *trial, const double *log, TrialPlan *plan,
     *plan = (TrialPlan){.trial = trial, .cluster = cluster_copy(trial->cluster, error)};
     const Planner *planner = plan->cluster ? planner_find(trial->planner, error) : NULL;
     PlannerOptions options;
-    if (!planner || !set_options(&options, trial->options, error))
+    planner_options_init(&options);
+    g_autoptr(Spec) spec = spec_read_pairs(trial->options);
+    if (!planner || !options_assign(&options, spec, error))
         return false;
     if (trial->start)
         costs_apply(trial->cluster, trial->start, log, plan->cluster);

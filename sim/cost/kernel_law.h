@@ -17,6 +17,8 @@ typedef struct {
 
 double law_product_s(const KernelDevice *device, const LawProduct *product,
                      KernelReport *report);
+/* FLOP/s of the largest tiles at the clock that the board's power sustains, in (4) of products. */
+double law_power_rate(const KernelDevice *device, KernelFormat format);
 double law_grouped_s(const KernelDevice *device, const Kernel *kernel,
                      KernelReport *report);
 double law_experts_s(const KernelDevice *device, const Kernel *kernel,

@@ -173,6 +173,17 @@ static bool product_try(const ProductCase *c, const Tile *tile, double splits,
     return true;
 }
 
+double law_power_rate(const KernelDevice *device, KernelFormat format)
+{
+    const LawProduct ideal = {.in_bytes = kernel_format_bytes(format), .format = format};
+    const ProductCase c = product_case(device, &ideal);
+    const Tile *tile = &TENSOR_TILE[0];
+    const double z = 1 / tile->width + 1 / tile->height,
+                 e = fmin(c.law->share / (1 + c.half * z) * c.factor, c.most_e);
+    return c.tensor ? c.watts * c.flops_j * e / 0.95 / (1 + c.law->energy_tile * z)
+                    : INFINITY;
+}
+
 /* Seconds of (3) and (4) that no cutting of the product into parts avoids: each part takes at least its FLOPs
  * at the best tile's rate where it is aligned, fills all warps and ends in no tail, and a shorter
  * sum starts as often. */

@@ -156,14 +156,6 @@ static bool is_narrow(const Listing *l)
     return l->format == KERNEL_FP8 || l->format == KERNEL_NVFP4;
 }
 
-/* Tensors turned into 8 or 4 bits before a product: the moving operand, row by row and column by
- * column, once in the forward and once, its gradient, in the backward. */
-static void add_cast(Listing *l, double elements)
-{
-    static const double READ = 2, WRITTEN = 2;
-    add_pass(l, KERNEL_CLASS_MEMORY, elements * READ, elements * WRITTEN, READ);
-}
-
 static void list_product(Listing *l)
 {
     double batch = 1, m = 1, n = 1, k = 1;
@@ -186,8 +178,10 @@ static void list_product(Listing *l)
                                 : g_str_has_suffix(op_kind_name(l->op->kind), "_dw")
                                     ? KERNEL_NT
                                     : KERNEL_NN;
+    /* Turned into 8 or 4 bits: the moving operand, row by row and column by column, once in the
+     * forward and once, its gradient, in the backward. */
     if (is_narrow(l) && layout != KERNEL_NT)
-        add_cast(l, batch * m * k);
+        add_pass(l, KERNEL_CLASS_MEMORY, 2 * batch * m * k, 2 * batch * m * k, 2);
     OpKernel *one = add_kernel(l,
                                grouped     ? KERNEL_GROUPED
                                : batch > 1 ? KERNEL_BATCHED

@@ -195,6 +195,7 @@ static inline bool kernel_rows_experts(const Csv *csv, void *data, GError **erro
         .what = g_intern_string(lib),
         .kernel = {
             .kind = KERNEL_EXPERTS,
+            .alone = true,
             .format = kernel_rows_format(csv_text(csv, "format")),
             .experts = {.tokens = kernel_rows_cell(csv, "tokens"),
                         .top_k = kernel_rows_cell(csv, "topk"),
@@ -217,6 +218,7 @@ static inline bool kernel_rows_grouped(const Csv *csv, void *data, GError **erro
 {
     KernelRow row = {.what = g_intern_string(csv_text(csv, "stage")),
                      .kernel = {.kind = KERNEL_GROUPED,
+                                .alone = true,
                                 .format = kernel_rows_format(csv_text(csv, "format")),
                                 .product = {.batch = kernel_rows_cell(csv, "groups"),
                                             .m = kernel_rows_cell(csv, "m"),
