@@ -285,11 +285,12 @@ static void add_wrapped(GString *out, const char *label, const char *text)
 }
 
 /* The claim's text goes over several lines where the table would be wider than the terminal. */
-static void print_claims(const Claims *claims)
+static void print_claims(const Claims *claims, const char *experiment)
 {
     enum { OTHERS = 43, LEAST = 16 }; /* the columns of paper, ours and verdict */
     uint32_t width = (uint32_t)strlen("claim"), where = (uint32_t)strlen("where");
     const uint32_t room = screen_width(stdout);
+    g_autofree char *test = g_strdup_printf("kilter sweep %s@COLUMN: ", experiment);
     g_autoptr(GString) out = g_string_new("\n");
     for (uint32_t i = 0; i < claims->n; i++) {
         width = MAX(width, (uint32_t)g_utf8_strlen(claims->claim[i].text, -1));
@@ -309,16 +310,16 @@ static void print_claims(const Claims *claims)
         g_autofree char *text = screen_paragraph(claim->text, width, 2, G_MAXUINT32);
         g_auto(GStrv) line = g_strsplit(text, "\n", -1);
         const char *verdict = claims_verdict(claim);
-        const char *mark = claim->holds ? SCREEN_GOOD : SCREEN_BAD;
         g_string_append_printf(out, "%s%*s  %16s  %6s  %s%s%s%*s  %s\n", line[0],
                                (int)(width - (uint32_t)g_utf8_strlen(line[0], -1)), "",
-                               paper, ours, mark, verdict, SCREEN_END,
-                               13 - (int)strlen(verdict), "", claim->where);
+                               paper, ours, claim->holds ? SCREEN_GOOD : SCREEN_BAD,
+                               verdict, SCREEN_END, 13 - (int)strlen(verdict), "",
+                               claim->where);
         for (char **more = line + 1; *more; more++)
             g_string_append_printf(out, "%s\n", *more);
         g_autofree char *columns = claims_columns_text(claims, claim, NULL);
         if (*columns)
-            add_wrapped(out, "", columns);
+            add_wrapped(out, claim->holds ? "" : test, columns);
         if (*claim->note)
             add_wrapped(out, "", claim->note);
         if (*claim->reason)
@@ -377,7 +378,7 @@ static void reproduce_report(const Experiment *experiment,
         return;
     screen_print(stdout, "%s: %s\n", experiment_name(experiment),
                  experiment_description(experiment));
-    print_claims(reproduction->claims);
+    print_claims(reproduction->claims, experiment_name(experiment));
     g_autofree char *held = claims_count_text(&count);
     screen_print(stdout,
                  "\n%s\n%u configurations (%u evaluated now) in %s\nfigure: %s and %s\n",
