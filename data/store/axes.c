@@ -41,6 +41,13 @@ static int axes_take_name(void *set, int n_columns, char **value, char **column)
     return 0;
 }
 
+static bool axes_make(const Store *store)
+{
+    g_autofree char *view = store_axes_view(store);
+    return view && store_execute(store, "DROP VIEW IF EXISTS main.configuration") &&
+           store_execute(store, view);
+}
+
 bool store_axes_read(Store *store)
 {
     g_assert(store->db);
@@ -50,14 +57,7 @@ bool store_axes_read(Store *store)
     g_autofree char *view = store_axes_view(store);
     g_autofree char *there = store_one_value(
         store, "SELECT sql FROM main.sqlite_schema WHERE name = 'configuration'");
-    return view && (g_strcmp0(view, there) == 0 || store_axes_make(store));
-}
-
-bool store_axes_make(const Store *store)
-{
-    g_autofree char *view = store_axes_view(store);
-    return view && store_execute(store, "DROP VIEW IF EXISTS main.configuration") &&
-           store_execute(store, view);
+    return view && (g_strcmp0(view, there) == 0 || axes_make(store));
 }
 
 bool store_axes_add(Store *store, const char *axes)
@@ -75,7 +75,7 @@ bool store_axes_add(Store *store, const char *axes)
     json_decref(object);
     g_free(store->last_axes);
     store->last_axes = g_strdup(axes);
-    return !is_new || store_axes_make(store);
+    return !is_new || axes_make(store);
 }
 
 void store_axes_forget(Store *store)

@@ -162,7 +162,6 @@ char *store_axes_view(const Store *store);
 /* Reads the names of the axes, and makes the view if it is not there. False if SQLite failed, as in
  * the others. */
 bool store_axes_read(Store *store);
-bool store_axes_make(const Store *store);
 /* After a question with these axes (JSON, or NULL) was written, in the same transaction: makes the
  * view again if one is new. */
 bool store_axes_add(Store *store, const char *axes);

@@ -40,13 +40,11 @@ static char *portfolio_flow_words(const PortfolioChoice *choice)
 static double portfolio_flows(PortfolioRun *run, PortfolioChoice **choice, double most_s)
 {
     double least_s = INFINITY;
-    uint64_t work = 0; /* of choices after the first ones */
+    uint64_t work = 0;
     for (uint32_t i = 0; i < run->portfolio->choices->len; i++) {
         PortfolioChoice *c = choice[i];
-        if (!c->report || c->report->iteration_time_s > most_s)
-            break;
-        work += i < MOST_FLOWS ? 0 : program_whole_n(c->plan->program);
-        if (work > MOST_INSTRUCTIONS)
+        if (!c->report || c->report->iteration_time_s > most_s ||
+            !portfolio_compares(i, c->plan, MOST_INSTRUCTIONS, &work))
             break;
         c->flow_s = portfolio_flow_s(run, c->plan, c->graph, c->view);
         least_s = fmin(least_s, c->flow_s);

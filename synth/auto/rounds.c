@@ -7,7 +7,6 @@
 #include "data/base/order.h"
 #include "data/base/parallel.h"
 #include "data/base/units.h"
-#include "data/program/period.h"
 
 /* Whether a planner of one program for all devices made a plan in this time. */
 static bool try_has_rival(const PortfolioChoice *choice, double most_s)
@@ -173,13 +172,11 @@ static ORDER_POINTERS(by_own_time, Task, ASCENDING(report->iteration_time_s));
 static uint32_t others_compared(const GPtrArray *others)
 {
     uint64_t work = 0;
-    uint32_t n = MIN(others->len, MOST_FLOWS);
-    for (; n < others->len; n++) {
-        const Task *other = g_ptr_array_index(others, n);
-        work += program_whole_n(other->plan->program);
-        if (work > SHORT_INSTRUCTIONS)
-            break;
-    }
+    uint32_t n = 0;
+    while (n < others->len &&
+           portfolio_compares(n, ((const Task *)others->pdata[n])->plan,
+                              SHORT_INSTRUCTIONS, &work))
+        n++;
     return n;
 }
 

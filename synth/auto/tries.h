@@ -1,6 +1,7 @@
 /* Tries of a portfolio, and what its parts share (private to auto). */
 #pragma once
 
+#include "data/program/period.h"
 #include "synth/auto/neighbours.h"
 #include "synth/auto/portfolio.h"
 
@@ -35,6 +36,15 @@ enum { FIRST_ROUND = 1, ROUND = 4 };
  * MOST_INSTRUCTIONS, others of SHORT_INSTRUCTIONS. In flow messages share links, and steps
  * overlap. */
 enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000, SHORT_INSTRUCTIONS = 50000 };
+
+/* Whether the i-th plan is among them. most: instructions of the further ones together; *work: those
+ * of the plans before. */
+static inline bool portfolio_compares(uint32_t i, const Plan *plan, uint64_t most,
+                                      uint64_t *work)
+{
+    *work += i < MOST_FLOWS ? 0 : program_whole_n(plan->program);
+    return *work <= most;
+}
 
 /* A try and its result. */
 typedef struct {

@@ -168,7 +168,8 @@ uint32_t export_rank(const ExportCase *c, uint32_t rank)
     return c->has_strategy ? c->layout.device[rank] : rank;
 }
 
-uint32_t export_local(const ExportCase *c, uint32_t device)
+/* The index of a device among the devices of its machine. */
+static uint32_t local_of(const ExportCase *c, uint32_t device)
 {
     uint32_t first = device;
     while (first > 0 &&
@@ -186,7 +187,7 @@ void export_add_ranks(const ExportCase *c, const char *prefix, GString *out)
         for (uint32_t g = 0; g < d->gpus; g++)
             g_string_append_printf(out, "%s%u,%s,%u,%s\n", prefix, rank++,
                                    c->view->cluster->machine[d->machine].name,
-                                   export_local(c, device) + g, d->type_name);
+                                   local_of(c, device) + g, d->type_name);
     }
 }
 
@@ -208,7 +209,7 @@ static GArray *list_runs(const ExportCase *c)
             g_array_append_val(runs, run);
             last = &g_array_index(runs, Run, runs->len - 1);
         }
-        last->whole &= export_local(c, device) == last->n;
+        last->whole &= local_of(c, device) == last->n;
         last->n += c->view->device[device].gpus;
     }
     array_each (Run, run, runs)
@@ -231,7 +232,7 @@ static void add_visible(const ExportCase *c, const Run *run, GString *out)
 {
     for (uint32_t k = 0; k < run->n; k++)
         g_string_append_printf(out, "%s%u", k ? "," : "CUDA_VISIBLE_DEVICES=",
-                               export_local(c, export_rank(c, run->first + k)));
+                               local_of(c, export_rank(c, run->first + k)));
     g_string_append_c(out, ' ');
 }
 

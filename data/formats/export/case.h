@@ -83,8 +83,6 @@ bool export_samples(const ExportCase *c, uint32_t *sample, GError **error);
 
 /* The device of a rank, in the view. */
 uint32_t export_rank(const ExportCase *c, uint32_t rank);
-/* The index of a device among the devices of its machine. */
-uint32_t export_local(const ExportCase *c, uint32_t device);
 /* Appends "# rank,machine,gpu,type" and one line per rank, each after `prefix`. */
 void export_add_ranks(const ExportCase *c, const char *prefix, GString *out);
 /* Appends lines that start `script` by torchrun, one per run of neighbouring ranks on a machine:

@@ -152,7 +152,9 @@ double search_relaxed_bound(const Search *s)
     return bound;
 }
 
-double search_least_total(const Search *s, const Label *label)
+/* The least time of a label at the end; updates without a final step of their own join an earlier
+ * stage and may be free. */
+static double least_total(const Search *s, const Label *label)
 {
     double total = label_total(&s->pricer, label);
     return label->final ? total : total - times_max(&s->pricer, &label->update);
@@ -164,7 +166,7 @@ double search_best(const Search *s, bool least, bool rationed)
     double best = INFINITY;
     for (uint32_t i = 0; last && !s->states->late && i < last->len; i++) {
         const Label *label = &g_array_index(last, Label, i);
-        const double total = least ? search_least_total(s, label) - label->drift_s
+        const double total = least ? least_total(s, label) - label->drift_s
                                    : label_total(&s->pricer, label);
         if (!rationed)
             best = fmin(best, total);
@@ -234,7 +236,7 @@ static bool take_best(Search *s, const double *ratio, const SynthOptions *option
         const Label *label = &g_array_index(last, Label, i);
         bool first = !taken && label_total(&s->pricer, label) == best;
         taken |= first;
-        if (!first && (charged || label->final || search_least_total(s, label) >= best))
+        if (!first && (charged || label->final || least_total(s, label) >= best))
             continue;
         g_autoptr(Program) program = search_program(s, i, error);
         if (!program)

@@ -38,9 +38,6 @@ void search_walk_widening(Search *s, uint32_t beam);
 
 /* The relaxation's bound: the least cost from the start for any one class. */
 double search_relaxed_bound(const Search *s);
-/* The least time of a label at the end; updates without a final step of their own join an earlier
- * stage and may be free. */
-double search_least_total(const Search *s, const Label *label);
 /* The least time at the end; with `least` also of the programs that labels stand for, and without
  * updates that may be free; `rationed`: of those whose charge the free memory pays, without it. */
 double search_best(const Search *s, bool least, bool rationed);
