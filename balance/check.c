@@ -49,8 +49,9 @@ static double add_work(const SimLinear *linear, const ClusterView *view, uint32_
 
 /* Adds the y_ij slopes of a turn to g and returns the sum of its y_ij fixed parts. comm: out,
  * [stage], the part of the stage's communication that y counts. */
-static double add_turn(const SimLinear *linear, const ClusterView *view, uint32_t first,
-                       uint32_t end, const double *price, double *comm, double *g)
+static double check_add_turn(const SimLinear *linear, const ClusterView *view,
+                             uint32_t first, uint32_t end, const double *price,
+                             double *comm, double *g)
 {
     g_assert(first < end && end <= linear->n_stages);
     uint32_t n = view->n_devices;
@@ -127,7 +128,7 @@ static double balance_bound(const SimLinear *linear, const SimMemory *memory,
     double bound = 0;
     for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
         end = sim_turn_end(linear, i);
-        bound += add_turn(linear, view, i, end, prices->stage, comm, g);
+        bound += check_add_turn(linear, view, i, end, prices->stage, comm, g);
     }
     balance_add_terms(linear, view, prices, comm, g);
     if (memory)

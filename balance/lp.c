@@ -188,7 +188,7 @@ static void load(Lp *lp)
     lp->solved_rows = lp->n_rows;
 }
 
-static void solve(Lp *lp)
+static void balance_solve(Lp *lp)
 {
     glp_smcp options;
     glp_init_smcp(&options);
@@ -241,7 +241,7 @@ LpStatus lp_solve(Lp *lp, GError **error)
         glp_free_env();
         return fail(lp, error, lp->message);
     }
-    solve(lp);
+    balance_solve(lp);
     if (lp->code != 0)
         return fail(lp, error, code_text(lp->code));
     switch (lp->status) {

@@ -92,7 +92,8 @@ typedef struct {
     int op_kind, collective; /* -1: any */
 } Filter;
 
-static bool counts(const Samples *s, const Graph *graph, uint32_t i, const Filter *filter)
+static bool measure_counts(const Samples *s, const Graph *graph, uint32_t i,
+                           const Filter *filter)
 {
     const Instr *instr = &s->program->instr[i];
     if (instr->kind == INSTR_LOAD)
@@ -114,7 +115,7 @@ static ExecSpread sum_of(const Samples *s, const Graph *graph, Filter filter, ui
     g_autofree double *sum = g_new0(double, s->repeats);
     *n = 0;
     for (uint32_t i = 0; i < s->n_instr; i++) {
-        if (!counts(s, graph, i, &filter))
+        if (!measure_counts(s, graph, i, &filter))
             continue;
         ++*n;
         for (uint32_t r = 0; r < s->repeats; r++)

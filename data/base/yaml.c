@@ -227,7 +227,7 @@ static void add_fault(Faults *faults, const char *key, bool missing,
                            error->message);
 }
 
-static bool has_key(const Faults *faults, const yaml_node_t *node, const char *key)
+static bool yaml_has_key(const Faults *faults, const yaml_node_t *node, const char *key)
 {
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
          pair < node->data.mapping.pairs.top; pair++) {
@@ -260,7 +260,8 @@ static void check_mapping(Faults *faults, const yaml_node_t *node,
     }
     for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
         g_autofree char *below = yaml_key(path, f->key);
-        if (!(f->value.flags & CYAML_FLAG_OPTIONAL) && !has_key(faults, node, f->key))
+        if (!(f->value.flags & CYAML_FLAG_OPTIONAL) &&
+            !yaml_has_key(faults, node, f->key))
             add_fault(faults, below, true, schema);
     }
 }

@@ -9,7 +9,8 @@
 #include "data/cluster/network_spec.h"
 #include "data/cluster/sites.h"
 
-static bool check_name(const char *what, const char *name, size_t most, GError **error)
+static bool cluster_check_name(const char *what, const char *name, size_t most,
+                               GError **error)
 {
     const size_t length = strlen(name);
     return (length > 0 && length <= most) ||
@@ -31,7 +32,7 @@ static bool check_rates(const char *what, const double *rates, GError **error)
 static bool check_type(const DeviceType *type, GError **error)
 {
     g_autofree char *what = g_strdup_printf("device type %.60s", type->name);
-    if (!check_name("a device type", type->name, NAME_MAX_BYTES, error) ||
+    if (!cluster_check_name("a device type", type->name, NAME_MAX_BYTES, error) ||
         !members_check(TYPE_MEMBER, TYPE_NUMBERS, type, what, error) ||
         !check_rates(what, type->rates, error) || !check_rates(what, type->peaks, error))
         return false;
@@ -72,7 +73,7 @@ static bool check_machine(const Machine *machine, GError **error)
     for (uint32_t p = 0; p < machine->n_parts; p++)
         gpus += machine->part[p].gpus;
     g_assert(machine->n_parts == 0 || gpus == machine->gpus);
-    return check_name("a machine", machine->name, NAME_MAX_BYTES, error) &&
+    return cluster_check_name("a machine", machine->name, NAME_MAX_BYTES, error) &&
            members_check(MACHINE_MEMBER, MACHINE_NUMBERS, machine, what, error) &&
            (machine->gpus == 1 ||
             members_check(LINK_MEMBER, LINK_NUMBERS, &machine->inner, inner, error)) &&
@@ -223,7 +224,7 @@ static bool check_domains(const Cluster *cluster, GError **error)
 
 bool cluster_check_parts(const Cluster *cluster, GError **error)
 {
-    return check_name("the cluster", cluster->name, CLUSTER_NAME_MAX, error) &&
+    return cluster_check_name("the cluster", cluster->name, CLUSTER_NAME_MAX, error) &&
            check_types(cluster, error) && check_machines(cluster, error) &&
            check_collectives(cluster, error) && check_curves(&cluster->curves, error) &&
            check_regions(cluster, error) && check_domains(cluster, error);

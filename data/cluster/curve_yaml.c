@@ -20,8 +20,8 @@ const cyaml_schema_value_t CURVE_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, CurveText, CURVE)};
 
 /* Reads the points, whose sizes must rise and whose times must not fall. */
-static bool read_points(const Yaml *yaml, const char *parent, const CurveText *text,
-                        CollectiveCurve *curve, GError **error)
+static bool curve_read_points(const Yaml *yaml, const char *parent, const CurveText *text,
+                              CollectiveCurve *curve, GError **error)
 {
     curve->point = g_new0(CurvePoint, text->point_count);
     items_at (CurvePoint, point, i, curve->point, text->point_count) {
@@ -73,7 +73,7 @@ static bool read_curve(const Yaml *yaml, const char *key, const CurveText *text,
             return yaml_fail(yaml, error, kind,
                              "expected a collective, ranks and hosts that were not given "
                              "yet");
-    return read_points(yaml, key, text, curve, error);
+    return curve_read_points(yaml, key, text, curve, error);
 }
 
 bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText *text,

@@ -29,7 +29,7 @@ bool fitted_names_have(const char *joined, const char *name)
     return g_strv_contains((const char *const *)names, name);
 }
 
-static bool has_type(const Fitted *fitted, const char *type)
+static bool fitted_has_type(const Fitted *fitted, const char *type)
 {
     for (uint32_t i = 0; i < fitted->n_errors; i++)
         if (fitted_names_have(fitted->error[i].types, type))
@@ -42,7 +42,7 @@ GPtrArray *fitted_outside(const Fitted *fitted, const FittedPoint *point)
     GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
     g_auto(GStrv) types = g_strsplit(point->types, "+", -1);
     for (char **type = types; *type; type++)
-        if (!has_type(fitted, *type))
+        if (!fitted_has_type(fitted, *type))
             g_ptr_array_add(list, g_strdup_printf("device type %s", *type));
     if (strcmp(point->fidelity, fitted->fidelity) != 0)
         g_ptr_array_add(list, g_strdup_printf("fidelity %s (%s was fitted)",

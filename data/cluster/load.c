@@ -10,7 +10,7 @@
 
 /* A name is a path if it looks like one; machines with a wrong card, "4x8xh100-sxm@100Gb/s", are
  * not, unless the file exists. */
-static bool is_file(const char *name)
+static bool load_is_file(const char *name)
 {
     return g_str_has_suffix(name, ".yaml") || g_str_has_suffix(name, ".yml") ||
            (strchr(name, G_DIR_SEPARATOR) &&
@@ -23,7 +23,7 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_from_spec(name, error);
     if (random_spec_is(name))
         return cluster_random(name, error);
-    if (is_file(name))
+    if (load_is_file(name))
         return cluster_read(name, error);
     if (machines_spec_is(name))
         return cluster_from_machines(name, error);

@@ -136,7 +136,7 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
 }
 
 /* A value as JSON: a text with its unit, or a number. */
-static json_t *member_json(const Member *member, double value)
+static json_t *cluster_member_json(const Member *member, double value)
 {
     g_autofree char *text = NULL;
     if (member->kind == MEMBER_COUNT)
@@ -150,6 +150,7 @@ void members_json(const Member *member, uint32_t n, const void *value, json_t *o
     for (uint32_t i = 0; i < n; i++) {
         const double number = members_value_of(&member[i], value);
         if (is_said(&member[i], number))
-            json_object_set_new(object, member[i].key, member_json(&member[i], number));
+            json_object_set_new(object, member[i].key,
+                                cluster_member_json(&member[i], number));
     }
 }

@@ -122,7 +122,7 @@ static uint32_t see_set(Walker *w, const uint32_t *device, uint32_t n, uint32_t 
 }
 
 /* The link among the ranks of a set on a unit. */
-static void add_inner(Walker *w, const Walk *walk, uint32_t device)
+static void price_add_inner(Walker *w, const Walk *walk, uint32_t device)
 {
     PricePlace *place = w->place;
     const Machine *machine = &w->view->cluster->machine[walk->machine];
@@ -162,7 +162,7 @@ static void add_set(Walker *w, const uint32_t *device, uint32_t n, uint32_t set)
             continue;
         walk->through += units > 1;
         if (walk->ranks > 1)
-            add_inner(w, walk, device[k]);
+            price_add_inner(w, walk, device[k]);
         walk->ranks = 0;
     }
     if (sites < 2)

@@ -84,7 +84,7 @@ static bool read_ranges(Ranges *r, GError **error)
 
 /* --- a topology --- */
 
-static void add_types(GString *text, const Cluster *like)
+static void random_add_types(GString *text, const Cluster *like)
 {
     g_string_append(text, "device_types:\n");
     items_each (const DeviceType, type, like->type, like->n_types) {
@@ -149,7 +149,7 @@ static char *make_text(const char *name, const Ranges *r, const Cluster *like,
     g_autofree char *latency = units_exact(r->low[LATENCY], QUANTITY_TIME);
     g_string_append_printf(
         text, "name: '%s'\ndescription: a random topology (TAG, Sec. 5.2)\n", name);
-    add_types(text, like);
+    random_add_types(text, like);
     g_string_append(text, "machines:\n");
     for (uint32_t m = 0; m < n; m++) {
         const uint32_t gpus = draw_count(rand, r, GPUS);

@@ -174,7 +174,7 @@ static bool try_network(const ClusterReader *reader, GError **error)
 }
 
 /* Reads what lies between regions. */
-static bool read_regions(ClusterReader *reader, GError **error)
+static bool cluster_read_regions(ClusterReader *reader, GError **error)
 {
     const ClusterText *text = reader->text;
     Cluster *cluster = reader->cluster;
@@ -226,7 +226,7 @@ static bool read_parts(ClusterReader *reader, GError **error)
         read_collectives(reader);
     reader_note(reader, read_curves(reader, &failure), &failure);
     reader_note(reader, read_network(reader, &failure), &failure);
-    reader_note(reader, read_regions(reader, &failure), &failure);
+    reader_note(reader, cluster_read_regions(reader, &failure), &failure);
     reader_note(reader, read_tuning(reader, &failure), &failure);
     reader_note(reader, read_fit(reader, &failure), &failure);
     if (reader->failures->len > 0)

@@ -47,7 +47,7 @@ static bool find_link(ClusterReader *reader, const char *key, const char *name,
 
 /* The number of links of that name that the device has; 0 if that is not known. A device has one
  * PCIe link of 16 lanes, and a network's link is a port. */
-static uint32_t links_of(const DeviceSheet *sheet, const char *name)
+static uint32_t machines_links_of(const DeviceSheet *sheet, const char *name)
 {
     static const char *const SEVERAL[] = {"nvlink", "xgmi", "hccs", "ub"};
     const uint32_t n = sheet ? sheet->n_links : 0;
@@ -77,7 +77,7 @@ static bool named_inner(ClusterReader *reader, const char *key, const LinkText *
                                                            : sheet->link[0].name;
     if (!find_link(reader, link_key, name, &link, error))
         return false;
-    uint32_t count = links_of(sheet, link->name);
+    uint32_t count = machines_links_of(sheet, link->name);
     if (text && text->count &&
         !yaml_uint(reader->yaml, count_key, text->count, 1, 1000, &count, error))
         return false;
@@ -394,8 +394,9 @@ static char *group_name(const ClusterReader *reader, const GroupText *text,
 }
 
 /* Appends `count` machines like `machine` under new names. */
-static bool add_machines(ClusterReader *reader, const char *key, const GroupText *text,
-                         Machine machine, uint32_t count, GHashTable *seen, GArray *list)
+static bool machines_add_all(ClusterReader *reader, const char *key,
+                             const GroupText *text, Machine machine, uint32_t count,
+                             GHashTable *seen, GArray *list)
 {
     g_autofree char *name_key = yaml_key(key, "name");
     g_autofree char *name = group_name(reader, text, &machine, seen);
@@ -432,7 +433,7 @@ bool reader_machines(ClusterReader *reader)
         Machine machine;
         uint32_t count;
         const bool good = read_group(reader, key, text, used, &machine, &count) &&
-                          add_machines(reader, key, text, machine, count, seen, list);
+                          machines_add_all(reader, key, text, machine, count, seen, list);
         all &= good;
         used += good ? count * machine.gpus : 0;
         g_free(machine.peers);

@@ -82,7 +82,7 @@ static const uint16_t *distances_to(Routes *routes, uint32_t target)
 }
 
 /* Mixes the ends of a message and the place of a choice (the finalizer of splitmix64). */
-static uint32_t hash(uint32_t from, uint32_t to, uint32_t node)
+static uint32_t routes_hash(uint32_t from, uint32_t to, uint32_t node)
 {
     uint64_t x = ((uint64_t)from << 32 | to) + 0x9e3779b97f4a7c15 * (node + 1ULL);
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
@@ -108,7 +108,8 @@ static uint32_t step(const Routes *routes, const uint16_t *distance, uint32_t no
     }
     if (ties <= 1)
         return only;
-    uint32_t pick = (topology->by_rail ? routes->local[to] : hash(from, to, node)) % ties;
+    uint32_t pick =
+        (topology->by_rail ? routes->local[to] : routes_hash(from, to, node)) % ties;
     for (uint32_t k = first;; k++) {
         const uint32_t next = topology->link[topology->out[k]].to;
         if (distance[next] != TOPOLOGY_FAR && distance[next] + 1 == distance[node] &&

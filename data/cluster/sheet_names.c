@@ -108,7 +108,8 @@ static double memory_error(const DeviceSheet *sheet, const char *word)
 
 /* How far the memory in the text is from the product's; infinite: it is another one. A product
  * whose own name states the same amount is meant, whatever that counts. */
-static double distance(const DeviceSheet *sheet, const Words *product, const Words *text)
+static double sheet_distance(const DeviceSheet *sheet, const Words *product,
+                             const Words *text)
 {
     static const double within = 0.04;
     double most = 0;
@@ -137,7 +138,7 @@ static void consider(const DeviceSheet *sheet, char *const *names, const Words *
         if (words.n == 0 ||
             (!same_joined(&words, text) && !same_words(&words, text, ignored)))
             continue;
-        const double far = distance(sheet, &words, text);
+        const double far = sheet_distance(sheet, &words, text);
         best->several |=
             best->found && best->found != sheet && far == best->nearest && isfinite(far);
         if (far < best->nearest)

@@ -177,7 +177,7 @@ static bool has_own_links(const NetworkSpec *spec, const Machine *machine)
 
 /* Adds the GPUs of a machine and its inner links; its devices in the view begin at `device`.
  * Returns their number. */
-static uint32_t add_machine(Build *build, uint32_t index, uint32_t *device)
+static uint32_t topology_add_machine(Build *build, uint32_t index, uint32_t *device)
 {
     KILTER_ASSERT(index < build->view->cluster->n_machines);
     const Machine *machine = &build->view->cluster->machine[index];
@@ -221,7 +221,7 @@ static void add_machines(Build *build, Topology *topology)
     const Cluster *cluster = build->view->cluster;
     uint32_t n = 0;
     for (uint32_t i = 0; i < cluster->n_machines; i++) {
-        const uint32_t devices = add_machine(build, i, &topology->device[n]);
+        const uint32_t devices = topology_add_machine(build, i, &topology->device[n]);
         for (uint32_t k = 0; k < devices; k++)
             topology->machine[n + k] = i;
         n += devices;

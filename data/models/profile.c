@@ -54,8 +54,8 @@ static bool is_free(const Profile *p, const char *name)
 }
 
 /* The op of that name, which makes what several others did. */
-static TensorId join(Profile *p, OpKind kind, const char *name, uint32_t n,
-                     const TensorId *in, uint32_t numbers)
+static TensorId profile_join(Profile *p, OpKind kind, const char *name, uint32_t n,
+                             const TensorId *in, uint32_t numbers)
 {
     g_autofree char *extents = g_strdup_printf("O=%u,S=1", numbers);
     const TensorId out = graph_op(p->graph, kind, name, (OpAttr){0}, n, in, extents);
@@ -79,7 +79,8 @@ static bool join_inputs(Profile *p, OpKind kind, const char *name, bool sum,
         g_autofree char *joined = g_strdup_printf("%s.join%u", name, i);
         if (!is_free(p, joined))
             return false;
-        const TensorId out = join(p, kind, joined, n, last, sum ? (uint32_t)numbers : 1);
+        const TensorId out =
+            profile_join(p, kind, joined, n, last, sum ? (uint32_t)numbers : 1);
         g_array_set_size(in, in->len - n);
         g_array_append_val(in, out);
     }
@@ -110,7 +111,7 @@ static bool read_inputs(Profile *p, GArray *in)
     return true;
 }
 
-static bool check_name(const Profile *p, const char *key, const char *name)
+static bool profile_check_name(const Profile *p, const char *key, const char *name)
 {
     if (!name || !*name || strlen(name) > LONGEST_NAME)
         return json_fail(&p->at, key, "expected a name of 1 to %d bytes", LONGEST_NAME);
@@ -123,7 +124,7 @@ static bool begin_layer(Profile *p, const char *op)
 {
     const json_t *value = json_object_get(p->at.item, "layer");
     const char *layer = value ? json_string_value(value) : op;
-    if (value && !check_name(p, "layer", layer))
+    if (value && !profile_check_name(p, "layer", layer))
         return false;
     const char *last = p->layers->len ? p->layers->pdata[p->layers->len - 1] : NULL;
     if (last && strcmp(last, layer) == 0)
@@ -135,7 +136,7 @@ static bool begin_layer(Profile *p, const char *op)
 
 static bool check_op_name(const Profile *p, const char *name)
 {
-    if (!check_name(p, "op", name))
+    if (!profile_check_name(p, "op", name))
         return false;
     if (graph_name_is_reserved(name))
         return json_fail(&p->at, "op",
@@ -320,8 +321,8 @@ static bool build_nodes(Profile *p, const json_t *root)
     return build_loss(p) && check_sizes(p);
 }
 
-static Graph *build(const char *file, const json_t *root, const ModelParams *params,
-                    GError **error)
+static Graph *profile_build_graph(const char *file, const json_t *root,
+                                  const ModelParams *params, GError **error)
 {
     const char *name = json_string_value(json_object_get(root, "name"));
     const double batch = json_number_value(json_object_get(root, "batch"));
@@ -390,7 +391,7 @@ Graph *profile_model(const char *spec, const char *file, const json_t *root,
     ModelParams params;
     if (!read_params(spec, file, root, list, gpus, &params, error))
         return NULL;
-    g_autoptr(Graph) graph = build(file, root, &params, error);
+    g_autoptr(Graph) graph = profile_build_graph(file, root, &params, error);
     if (!graph || !model_sizes_fit(spec, graph, error))
         return NULL;
     if (canonical)

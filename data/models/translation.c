@@ -53,7 +53,7 @@ static TensorId attend(const TransformerLayer *l, const char *part, TensorId x,
     return add_norm(l, part, x, y);
 }
 
-static TensorId feed_forward(const TransformerLayer *l, TensorId x)
+static TensorId translation_feed_forward(const TransformerLayer *l, TensorId x)
 {
     TensorId y = transformer_linear(l, "ffn.up", x, l->ffn, true);
     y = transformer_op(l, OP_RELU, "ffn.relu", (OpAttr){0}, 1, &y, NULL);
@@ -98,7 +98,8 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
         g_autofree char *name = g_strdup_printf("encoder.%u", i);
         graph_layer(graph, name);
         l.name = name;
-        memory = feed_forward(&l, attend(&l, "attention", memory, memory, false));
+        memory =
+            translation_feed_forward(&l, attend(&l, "attention", memory, memory, false));
     }
     graph_layer(graph, "decoder");
     TensorId x = embed(graph, params, "target", target, dropout);
@@ -107,7 +108,7 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
         graph_layer(graph, name);
         l.name = name;
         x = attend(&l, "attention", x, x, true);
-        x = feed_forward(&l, attend(&l, "memory", x, memory, false));
+        x = translation_feed_forward(&l, attend(&l, "memory", x, memory, false));
     }
     graph_layer(graph, "head");
     x = model_linear(graph, "head", x, target, true);

@@ -3,7 +3,7 @@
  * stage's channel count. */
 #include "data/models/models.h"
 
-static TensorId conv(Graph *graph, const char *name, TensorId x, uint32_t channels)
+static TensorId vgg19_conv(Graph *graph, const char *name, TensorId x, uint32_t channels)
 {
     const Tensor in = *graph_tensor(graph, x);
     g_autofree char *weight = g_strdup_printf("%s.weight", name);
@@ -19,8 +19,8 @@ static TensorId conv(Graph *graph, const char *name, TensorId x, uint32_t channe
     return model_unary(graph, OP_RELU, relu, y);
 }
 
-static TensorId pool(Graph *graph, OpKind kind, const char *name, OpAttr attr, TensorId x,
-                     uint32_t size)
+static TensorId vgg19_pool(Graph *graph, OpKind kind, const char *name, OpAttr attr,
+                           TensorId x, uint32_t size)
 {
     g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", size, size);
     return graph_op(graph, kind, name, attr, 1, &x, extents);
@@ -46,14 +46,15 @@ TensorId model_vgg19(Graph *graph, const ModelParams *params)
         for (uint32_t i = 0; i < depth[stage]; i++) {
             g_autofree char *name = g_strdup_printf("features.%u.%u", stage, i);
             graph_layer(graph, name);
-            x = conv(graph, name, x, model_size(params, "width") * multiple[stage]);
+            x = vgg19_conv(graph, name, x, model_size(params, "width") * multiple[stage]);
         }
         g_autofree char *name = g_strdup_printf("features.%u.pool", stage);
-        x = pool(graph, OP_MAX_POOL2D, name, (OpAttr){.window = 2, .stride = 2}, x,
-                 image /= 2);
+        x = vgg19_pool(graph, OP_MAX_POOL2D, name, (OpAttr){.window = 2, .stride = 2}, x,
+                       image /= 2);
     }
     graph_layer(graph, "avgpool");
-    x = pool(graph, OP_AVG_POOL2D, "avgpool", (OpAttr){0}, x, model_size(params, "pool"));
+    x = vgg19_pool(graph, OP_AVG_POOL2D, "avgpool", (OpAttr){0}, x,
+                   model_size(params, "pool"));
     x = merge(graph, "flatten.spatial", x);
     x = merge(graph, "flatten", x);
     for (uint32_t i = 0; i < 2; i++) {

@@ -25,7 +25,8 @@ static bool read_forms(const Reader *r, size_t i, const json_t *texts, uint32_t 
 
 /* The name of the op or tensor of an instruction, its second item. NULL, with the error set, if
  * that is not a string. */
-static const char *named(const Reader *r, size_t i, const json_t *array, const char *what)
+static const char *read_named(const Reader *r, size_t i, const json_t *array,
+                              const char *what)
 {
     const json_t *name = json_array_get(array, 1);
     if (!json_is_string(name))
@@ -36,7 +37,7 @@ static const char *named(const Reader *r, size_t i, const json_t *array, const c
 /* Reads ["compute", "op", [forms of inputs], [forms of outputs]]. */
 static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
-    const char *name = named(r, i, array, "an op's name");
+    const char *name = read_named(r, i, array, "an op's name");
     if (!name)
         return false;
     instr->op = reader_op(r, name);
@@ -50,7 +51,7 @@ static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *
 /* Reads ["load", "tensor", to] or ["all_reduce", "tensor", from, to]. */
 static bool read_moved(const Reader *r, size_t i, const json_t *array, Instr *instr)
 {
-    const char *name = named(r, i, array, "a tensor's name");
+    const char *name = read_named(r, i, array, "a tensor's name");
     if (!name)
         return false;
     instr->tensor = graph_find(r->graph, name);

@@ -29,7 +29,8 @@ static bool fits(const Op *op, const Rule *rule, const Form *form, bool summed)
 }
 
 /* Finds the rule under which an op runs; false if there is none. */
-static bool find_rule(const Graph *graph, OpId id, const BatchForms *batch, Rule *found)
+static bool batch_find_rule(const Graph *graph, OpId id, const BatchForms *batch,
+                            Rule *found)
 {
     KILTER_ASSERT(batch->units > 0);
     const Op *op = graph_get_op(graph, id);
@@ -62,7 +63,7 @@ static bool run_op(BatchForms *batch, const Graph *graph, OpId id, GError **erro
     KILTER_ASSERT(id < graph_n_ops(graph));
     const Op *op = graph_get_op(graph, id);
     Rule rule;
-    if (!find_rule(graph, id, batch, &rule))
+    if (!batch_find_rule(graph, id, batch, &rule))
         return refuse(error, "the batch cannot be cut: op %s does not run on parts of it",
                       op->name);
     batch->loop[id] = rule.loop;

@@ -213,8 +213,8 @@ bool check_transfer(Check *check)
         return check_wrong(check, "partial sums of %u devices cannot go to %u",
                            from->n_devices, to->n_devices);
     const bool partial = check_is_partial(check, instr->tensor, instr->from);
-    if (partial && (from->n_replicas != to->n_replicas ||
-                    group_shards(from) != group_shards(to)))
+    if (partial &&
+        (from->n_replicas != to->n_replicas || group_shards(from) != group_shards(to)))
         return check_wrong(check, "what is partial over %u replicas cannot go to %u",
                            group_parts(from), group_parts(to));
     check_make_at(check, check_place(check, instr->to_group, instr->tensor, instr->to),

@@ -309,8 +309,8 @@ const char *strategy_ranks_text(const uint32_t *device, size_t stride, uint32_t 
     return in_order ? NULL : g_intern_string(text->str);
 }
 
-static bool take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
-                       GError **error)
+static bool layout_take_ranks(const Strategy *s, StrategyLayout *l, uint32_t n_devices,
+                              GError **error)
 {
     uint32_t first = 0, n;
     g_auto(GStrv) stage = g_strsplit(s->ranks, "; ", -1);
@@ -356,7 +356,7 @@ static bool find_devices(const Strategy *s, uint32_t n_devices, StrategyLayout *
         l->device[j] = j;
     for (uint32_t r = 0; r < l->dp; r++)
         l->share[r] = 1.0 / l->dp;
-    return (!s->ranks || take_ranks(s, l, n_devices, error)) &&
+    return (!s->ranks || layout_take_ranks(s, l, n_devices, error)) &&
            (!s->shares || take_shares(s, l, error));
 }
 

@@ -134,7 +134,7 @@ static bool take_ranks(Pipelines *p, GError **error)
 }
 
 /* The words of a list for the stages of pipeline `k`, if it has one for each stage of all. */
-static const char *words_of(const Pipelines *p, uint32_t k, const char *list)
+static const char *pipelines_words_of(const Pipelines *p, uint32_t k, const char *list)
 {
     if (!list || words(list) != p->n_stages)
         return list;
@@ -156,8 +156,8 @@ static bool lay_out_one(const Pipelines *p, uint32_t k, StrategyLayout *layout,
     own.layers = g_intern_string(p->layers[k]);
     own.pp = p->stages[k];
     own.microbatches = p->microbatches[k];
-    own.recompute = words_of(p, k, p->s->recompute);
-    own.sequence_parallel = words_of(p, k, p->s->sequence_parallel);
+    own.recompute = pipelines_words_of(p, k, p->s->recompute);
+    own.sequence_parallel = pipelines_words_of(p, k, p->s->sequence_parallel);
     const uint32_t n = p->first[k + 1] - p->first[k];
     if (!strategy_lay_out(&own, p->graph, n, layout, error))
         return kilter_prefix(error, "pipeline %u: ", k);

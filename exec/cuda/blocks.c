@@ -28,7 +28,7 @@ uint64_t cuda_blocks_step(const ExecExchange *exchange, uint32_t n_ranks)
     return step;
 }
 
-static CudaBlocks blocks_new(uint32_t n, const ExecShard *mine)
+static CudaBlocks cuda_blocks_make(uint32_t n, const ExecShard *mine)
 {
     g_assert(n > 0);
     return (CudaBlocks){.n = n,
@@ -67,7 +67,7 @@ static CudaBlocks blocks_between(const ExecExchange *exchange, uint32_t n_ranks,
                                  const ExecShard *own, const ExecShard *others,
                                  bool is_one)
 {
-    CudaBlocks blocks = blocks_new(is_one ? 1 : n_ranks, own);
+    CudaBlocks blocks = cuda_blocks_make(is_one ? 1 : n_ranks, own);
     if (is_one)
         blocks.block[0] = *own;
     else

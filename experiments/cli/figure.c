@@ -73,8 +73,8 @@ static bool select_asked(const char *name, Store **store, const char *database,
     return *store != NULL;
 }
 
-static bool draw(const char *name, const char *plan, const Own *own,
-                 const CommandOptions *options, GError **error)
+static bool figure_command_draw(const char *name, const char *plan, const Own *own,
+                                const CommandOptions *options, GError **error)
 {
     if (strcmp(name, "plan") == 0)
         return plan ? draw_plan(plan, own, options, error)
@@ -110,7 +110,7 @@ COMMAND(figure, Own, FIGURE_OPTIONS, 0)
     json_t *files = json_array();
     bool good = true;
     for (char **name = names; good && *name; name++) {
-        good = draw(*name, argc > 2 ? argv[2] : NULL, own, options, error);
+        good = figure_command_draw(*name, argc > 2 ? argv[2] : NULL, own, options, error);
         char *path;
         for (int i = 0; (path = figure_path(*name, folder, i)); i++) {
             json_array_append_new(files, json_string(path));

@@ -101,7 +101,7 @@ void limits_note(const char *format, ...)
 /* --- what is watched --- */
 
 /* Watches until both time and memory were worth a line. */
-static gpointer watch(gpointer unused)
+static gpointer limits_watch(gpointer unused)
 {
     (void)unused;
     bool long_said = false, large_said = false;
@@ -303,7 +303,7 @@ void limits_begin(const char *command)
     sigaction(SIGABRT, &act, NULL);
     sigaction(SIGSEGV, &act, NULL);
 #endif
-    g_thread_unref(g_thread_new("watch", watch, NULL));
+    g_thread_unref(g_thread_new("watch", limits_watch, NULL));
 }
 
 void limits_hush(void)

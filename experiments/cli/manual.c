@@ -108,7 +108,7 @@ static json_t *paragraphs_json(const char *text)
 }
 
 /* A page of a name by its template. */
-static char *page_text(const char *name, const char *words, json_t *about)
+static char *manual_page_text(const char *name, const char *words, json_t *about)
 {
     g_autofree char *title = g_ascii_strup(name, -1);
     json_object_set_new(about, "title", json_string(title));
@@ -122,7 +122,7 @@ static char *command_page(const Command *command)
     g_autofree char *name = g_strconcat("kilter-", command->name, NULL);
     json_object_set_new(about, "summary", paragraphs_json(json_word(about, "summary")));
     json_object_set_new(about, "help", json_string(command->help));
-    return page_text(name, ANSWER_MANUAL_COMMAND, about);
+    return manual_page_text(name, ANSWER_MANUAL_COMMAND, about);
 }
 
 static char *program_page(const Command *command, uint32_t n)
@@ -133,7 +133,7 @@ static char *program_page(const Command *command, uint32_t n)
                                                   "help", command[i].help));
     json_auto_t *about = json_pack("{s:o, s:o}", "commands", commands, "environment",
                                    command_environment());
-    return page_text("kilter", ANSWER_MANUAL_PROGRAM, about);
+    return manual_page_text("kilter", ANSWER_MANUAL_PROGRAM, about);
 }
 
 /* --- files --- */

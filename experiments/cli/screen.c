@@ -168,7 +168,7 @@ static uint32_t gutter_of(const bool *blank, uint32_t width)
 }
 
 /* The number of lines from the first on that are a table too wide for the screen; else 0. */
-static uint32_t table_at(char **line, uint32_t width)
+static uint32_t screen_table_at(char **line, uint32_t width)
 {
     bool blank[COLUMNS], next[COLUMNS], wide = false;
     uint32_t n = 0;
@@ -276,7 +276,7 @@ char *screen_text(const char *text, uint32_t width, bool color)
     for (char **at = line; *at;) {
         while (*wide && (wide < at || (**wide && screen_length(*wide) <= width)))
             wide++;
-        const uint32_t n = *wide && **wide ? table_at(at, width) : 0;
+        const uint32_t n = *wide && **wide ? screen_table_at(at, width) : 0;
         if (n > 0) {
             add_table(out, at, n, width);
             at += n;

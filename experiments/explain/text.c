@@ -7,7 +7,7 @@
 
 enum { STAGES_SHOWN = 5 };
 
-static double number_of(const json_t *object, const char *key)
+static double text_number_of(const json_t *object, const char *key)
 {
     return json_number_value(json_object_get(object, key));
 }
@@ -24,12 +24,13 @@ static char *explain_alike(const json_t *devices)
 
 static double seconds_of(const json_t *stage)
 {
-    return number_of(stage, "communication_s") + number_of(stage, "computation_s");
+    return text_number_of(stage, "communication_s") +
+           text_number_of(stage, "computation_s");
 }
 
 static ORDER_POINTERS(longer, json_t,
                       (seconds_of(x) < seconds_of(y)) - (seconds_of(x) > seconds_of(y)),
-                      number_of(x, "stage") < number_of(y, "stage") ? -1 : 1);
+                      text_number_of(x, "stage") < text_number_of(y, "stage") ? -1 : 1);
 
 static void say_stage(GString *text, const json_t *stage, double total_s)
 {
@@ -70,12 +71,13 @@ static void say_slowest(GString *text, const json_t *stages)
     json_t *stage, *device, *waited;
     const char *name;
     json_array_foreach (stages, i, stage) {
-        double seconds = number_of(stage, "computation_s");
+        double seconds = text_number_of(stage, "computation_s");
         total_s += seconds;
         json_array_foreach (json_object_get(stage, "limited_by"), d, device) {
             name = json_string_value(device);
-            json_object_set_new(waits, name, json_real(number_of(waits, name) + seconds));
-            most_s = MAX(most_s, number_of(waits, name));
+            json_object_set_new(waits, name,
+                                json_real(text_number_of(waits, name) + seconds));
+            most_s = MAX(most_s, text_number_of(waits, name));
         }
     }
     json_object_foreach (waits, name, waited)

@@ -329,7 +329,7 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
 }
 
 /* Those that do not hold first, then those without a result. */
-static json_t *claims_json(const Claims *claims)
+static json_t *report_claims_json(const Claims *claims)
 {
     json_t *list = json_array();
     for (int turn = 0; turn < 3; turn++)
@@ -393,9 +393,10 @@ static json_t *report_figure_json(ReportParts *report, const ReportPart *part, b
 {
     g_autofree char *label = report_label_of(part->name);
     json_t *columns = json_array();
-    json_t *row = json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", part->name, "label",
-                            label, "about", experiment_description(part->experiment),
-                            "claims", claims_json(part->claims), "assumptions", columns);
+    json_t *row =
+        json_pack("{s:s, s:s, s:s, s:o, s:o}", "name", part->name, "label", label,
+                  "about", experiment_description(part->experiment), "claims",
+                  report_claims_json(part->claims), "assumptions", columns);
     set_counts(row, &part->count);
     for (uint32_t i = 0; i < experiment_n_columns(part->experiment); i++)
         json_array_append_new(columns,

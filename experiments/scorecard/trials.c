@@ -164,7 +164,7 @@ static double number_of(sqlite3_stmt *row, const char *name)
                : sqlite3_column_double(row, column);
 }
 
-static bool is_given(sqlite3_stmt *row, const char *name)
+static bool trials_is_given(sqlite3_stmt *row, const char *name)
 {
     const int column = column_of(row, name, NULL);
     return column >= 0 && sqlite3_column_type(row, column) != SQLITE_NULL;
@@ -225,14 +225,15 @@ static Cluster *cluster_of_row(sqlite3_stmt *row, TypeStart **start)
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
         cluster->collective[kind] = cluster->n_machines > 1 ? outer : inner;
     *start = g_new(TypeStart, 1);
-    **start = (TypeStart){
-        .bandwidth = number_of(row, "bandwidth"),
-        .attention = unfused,
-        .loss = unfused,
-        .overhead_s = number_of(row, "overhead_s"),
-        .launch_s = number_of(row, "launch_s"),
-        .handover_s = is_given(row, "handover_s") ? number_of(row, "handover_s") : 0,
-        .processors = count_of(row, "processors")};
+    **start = (TypeStart){.bandwidth = number_of(row, "bandwidth"),
+                          .attention = unfused,
+                          .loss = unfused,
+                          .overhead_s = number_of(row, "overhead_s"),
+                          .launch_s = number_of(row, "launch_s"),
+                          .handover_s = trials_is_given(row, "handover_s")
+                                            ? number_of(row, "handover_s")
+                                            : 0,
+                          .processors = count_of(row, "processors")};
     return cluster;
 }
 
@@ -264,7 +265,7 @@ static bool read_cluster(sqlite3_stmt *row, const Sheets *sheets, bool plain,
         trial->cluster = cluster_parse("cluster", text, strlen(text), error);
         return trial->cluster != NULL;
     }
-    if (!is_given(row, "cluster")) {
+    if (!trials_is_given(row, "cluster")) {
         trial->cluster = cluster_of_row(row, &trial->start);
         return true;
     }
@@ -316,13 +317,13 @@ static void add_further(const TrialSet *set, sqlite3_stmt *row, Trial *trial)
 static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
                       GError **error)
 {
-    if (is_given(row, "reason")) {
+    if (trials_is_given(row, "reason")) {
         g_autofree char *reason = trials_text_of(row, "reason");
         trials_count_unable(set, reason);
         return true;
     }
     const bool plain = set->further != NULL;
-    if (plain && !is_given(row, "cluster")) {
+    if (plain && !trials_is_given(row, "cluster")) {
         trials_count_unable(set, "the row has costs of its own");
         return true;
     }
@@ -330,8 +331,8 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     Trial trial = {.contest = trials_text_of(row, "contest"),
                    .model = trials_text_of(row, "model"),
                    .planner = trials_text_of(row, "planner")};
-    trial.group =
-        is_given(row, "group") ? trials_text_of(row, "group") : g_strdup(trial.contest);
+    trial.group = trials_is_given(row, "group") ? trials_text_of(row, "group")
+                                                : g_strdup(trial.contest);
     if (*trial.planner) {
         trial.options = trials_text_of(row, "options");
     } else {

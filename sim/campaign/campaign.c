@@ -11,7 +11,7 @@
 
 static ORDER_DEFINE(by_goodput, SimCampaignRun, ASCENDING(work_s));
 
-static void summarize(SimCampaignReport *report, double days_s)
+static void campaign_summarize(SimCampaignReport *report, double days_s)
 {
     SimCampaignRun *mean = &report->mean;
     qsort(report->run, report->n, sizeof *report->run, by_goodput);
@@ -44,7 +44,7 @@ static double failure_rate(const SimCampaign *of)
     return rate;
 }
 
-static bool check(const SimCampaign *of, GError **error)
+static bool campaign_check(const SimCampaign *of, GError **error)
 {
     if (!(of->iteration_s > 0) || !(of->days_s > 0) || of->gpus == 0 || of->runs == 0 ||
         of->runs > CAMPAIGN_MAX_RUNS || of->n_fewer > CAMPAIGN_MAX_FEWER ||
@@ -99,7 +99,7 @@ static bool run_number(void *context, uint32_t i, GError **error)
 
 SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
 {
-    if (!check(campaign, error))
+    if (!campaign_check(campaign, error))
         return NULL;
     g_autoptr(SimCampaignReport) report = g_new0(SimCampaignReport, 1);
     const uint32_t given = failures_within(campaign);
@@ -114,7 +114,7 @@ SimCampaignReport *sim_campaign(const SimCampaign *campaign, GError **error)
     Work work = {campaign, report};
     if (!parallel_each(campaign->runs, campaign->threads, run_number, &work, error))
         return NULL;
-    summarize(report, campaign->days_s);
+    campaign_summarize(report, campaign->days_s);
     return g_steal_pointer(&report);
 }
 

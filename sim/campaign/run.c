@@ -22,7 +22,7 @@ typedef struct {
 /* --- work --- */
 
 /* The factor by which an iteration takes longer now than at full pace. */
-static double pace(const Run *run)
+static double run_pace(const Run *run)
 {
     const double fewer =
         run->missing ? run->of->fewer[run->missing - 1] / run->of->iteration_s : 1;
@@ -69,7 +69,7 @@ static double skip_cycles(Run *run, double left_s, double slower)
 static void advance(Run *run, double until_s)
 {
     double left_s = until_s - run->now_s;
-    const double slower = pace(run);
+    const double slower = run_pace(run);
     while (left_s > 0) {
         left_s = skip_cycles(run, left_s, slower);
         if (run->saving_s > 0) {
@@ -123,7 +123,7 @@ static void restart(Run *run, double from_s)
 }
 
 /* Machines that have come back become spares, or fill an empty place. */
-static void take_back(Run *run)
+static void run_take_back(Run *run)
 {
     while (next_back_s(run) <= run->now_s) {
         g_array_remove_index(run->back_s, 0);
@@ -152,7 +152,7 @@ static double replace(Run *run, double at_s)
     return at_s;
 }
 
-static void fail(Run *run, double at_s, uint32_t machines)
+static void run_fail(Run *run, double at_s, uint32_t machines)
 {
     run->run.failures++;
     run->run.lost_s += run->work_s - run->kept_s;
@@ -175,7 +175,7 @@ static void react(Run *run, const SimCampaignEvent *event)
     if (event->slow)
         run->stragglers = (uint32_t)((int)run->stragglers + event->more);
     else
-        fail(run, event->time_s, (uint32_t)event->more);
+        run_fail(run, event->time_s, (uint32_t)event->more);
 }
 
 /* Advances the run to `time_s`; machines that come back on the way fill empty places. */
@@ -184,11 +184,11 @@ static void go_to(Run *run, double time_s)
     while (run->missing > 0 && next_back_s(run) < time_s) {
         if (next_back_s(run) > run->now_s)
             advance(run, next_back_s(run));
-        take_back(run);
+        run_take_back(run);
     }
     if (time_s > run->now_s)
         advance(run, time_s);
-    take_back(run);
+    run_take_back(run);
 }
 
 SimCampaignRun sim_campaign_run(const SimCampaign *of, double interval_s,

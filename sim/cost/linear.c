@@ -22,7 +22,8 @@ typedef struct {
     SimMemo *memo; /* NULL: no device has kernels */
 } Build;
 
-static void add_work(Build *build, uint32_t stage, const SimWork *work, uint32_t split)
+static void linear_add_work(Build *build, uint32_t stage, const SimWork *work,
+                            uint32_t split)
 {
     SimLinear *linear = build->linear;
     SimWork *fixed = &linear->stage[stage].fixed;
@@ -82,7 +83,7 @@ static void work_of_part(Build *build, OpId op, const Rule *rule, SimWork *work)
     }
 }
 
-static void add_compute(Build *build, uint32_t stage, const Instr *instr)
+static void linear_add_compute(Build *build, uint32_t stage, const Instr *instr)
 {
     const SimLinear *linear = build->linear;
     const BatchForms *batch = build->batch;
@@ -92,16 +93,16 @@ static void add_compute(Build *build, uint32_t stage, const Instr *instr)
         work_of_part(build, instr->op, &rule, &work);
     else
         sim_work_op(build->memo, build->graph, build->view, instr->op, &rule, &work);
-    add_work(build, stage, &work,
-             sim_split_of_rule(linear->split, linear->n_splits, build->segment, instr->op,
-                               &rule));
+    linear_add_work(build, stage, &work,
+                    sim_split_of_rule(linear->split, linear->n_splits, build->segment,
+                                      instr->op, &rule));
 }
 
 /* The price of a collective is linear in the largest share: its cost at share 0 goes to the stage,
  * the additional cost at share 1 to a term. `inner`: the stage that gets the communication inside
  * machines. */
-static void add_collective(Build *build, uint32_t stage, uint32_t inner,
-                           const Instr *instr, bool pays_latency)
+static void linear_add_collective(Build *build, uint32_t stage, uint32_t inner,
+                                  const Instr *instr, bool pays_latency)
 {
     KILTER_ASSERT(inner <= stage || instr->kind == INSTR_COLLECTIVE);
     SimLinear *linear = build->linear;
@@ -121,7 +122,7 @@ static void add_collective(Build *build, uint32_t stage, uint32_t inner,
                         instr->to, &work);
     work.inner_bytes *= part;
     work.inner_bytes_sharded *= part;
-    add_work(build, inner, &work, to != SPLIT_NONE ? to : from);
+    linear_add_work(build, inner, &work, to != SPLIT_NONE ? to : from);
     if (build->view->n_devices == 1)
         return;
     const double fixed_s = sim_collective_s(build->view, instr->collective, bytes, 0, 0);
@@ -167,9 +168,9 @@ static void add_instrs(Build *build, const Program *program, const uint32_t *sta
     items_at (const Instr, instr, i, program->instr, program->n) {
         const bool pays_latency = sim_step_next(&step, build->graph, instr);
         if (instr->kind == INSTR_COMPUTE)
-            add_compute(build, stage[i], instr);
+            linear_add_compute(build, stage[i], instr);
         else if (sim_is_priced_collective(instr))
-            add_collective(build, stage[i], inner[i], instr, pays_latency);
+            linear_add_collective(build, stage[i], inner[i], instr, pays_latency);
     }
 }
 

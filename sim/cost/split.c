@@ -76,7 +76,8 @@ SimSplit *sim_split_collect(const Program *program, const Graph *graph,
     return (SimSplit *)(void *)g_array_free(splits, false);
 }
 
-static uint32_t find(const SimSplit *split, uint32_t n, uint32_t segment, uint32_t units)
+static uint32_t split_find(const SimSplit *split, uint32_t n, uint32_t segment,
+                           uint32_t units)
 {
     const SimSplit key = {segment, units};
     const SimSplit *found = n ? bsearch(&key, split, n, sizeof key, compare) : NULL;
@@ -89,8 +90,9 @@ uint32_t sim_split_of_form(const SimSplit *split, uint32_t n, const Graph *graph
 {
     if (!form_is_gather(form))
         return SPLIT_NONE;
-    return find(split, n, instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
-                graph_tensor(graph, tensor)->units[form_dim(form)]);
+    return split_find(split, n,
+                      instance_segment[(size_t)tensor * FORM_MAX + form_inside(form)],
+                      graph_tensor(graph, tensor)->units[form_dim(form)]);
 }
 
 uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *segment,
@@ -98,7 +100,7 @@ uint32_t sim_split_of_rule(const SimSplit *split, uint32_t n, const uint16_t *se
 {
     if (rule->loop < 0)
         return SPLIT_NONE;
-    return find(split, n, op_segment(segment, op), rule->units);
+    return split_find(split, n, op_segment(segment, op), rule->units);
 }
 
 Rule sim_split_rule(const Graph *graph, const Instr *instr)

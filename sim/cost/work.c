@@ -20,8 +20,9 @@ static void add_message(SimWork *work, const Tensor *tensor, Form form)
 }
 
 /* Bytes of the op's operands in their forms; only the part `part` of operands that `batch` cuts. */
-static void operand_bytes(const Graph *graph, OpId id, const Rule *rule,
-                          const Form *batch, double part, double *whole, double *sharded)
+static void work_operand_bytes(const Graph *graph, OpId id, const Rule *rule,
+                               const Form *batch, double part, double *whole,
+                               double *sharded)
 {
     KILTER_ASSERT(part >= 0 && part <= 1);
     const Op *op = graph_get_op(graph, id);
@@ -226,7 +227,7 @@ static void fit_work(SimMemo *memo, const Graph *graph, const ClusterView *view,
     const Op *op = graph_get_op(graph, id);
     const Numbers numbers = graph_op_numbers(graph, id);
     double whole, sharded;
-    operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
+    work_operand_bytes(graph, id, rule, batch, part, &whole, &sharded);
     values_at (const DeviceType *, type, f, view->fitted, view->n_fitted) {
         const OpCost *cost = device_type_cost(type, op->kind);
         if (view->pricing[f].device) {

@@ -287,7 +287,7 @@ static uint64_t find_month(const SimQueue *queue)
 }
 
 /* Goes on to the next month with events. */
-static void advance(SimQueue *queue)
+static void queue_advance(SimQueue *queue)
 {
     for (uint32_t empty = 0; queue->at == queue->n_now; empty++) {
         queue->present = empty < queue->n_months ? queue->present + 1 : find_month(queue);
@@ -394,7 +394,7 @@ SimEvent sim_queue_pop(SimQueue *queue)
 {
     g_assert(queue->n > 0);
     if (queue->n_heap == 0 && queue->at == queue->n_now)
-        advance(queue);
+        queue_advance(queue);
     const bool from_month =
         queue->at < queue->n_now &&
         (queue->n_heap == 0 || before(&queue->sorted[queue->at], &queue->heap[0]));

@@ -37,7 +37,7 @@ static Trace *trace_of(const Maker *maker, uint32_t rank)
 }
 
 /* Makes the last node of the rank's trace wait for the nodes that an earlier task left there. */
-static void wait_for(Maker *maker, uint32_t task, uint32_t rank)
+static void execution_wait_for(Maker *maker, uint32_t task, uint32_t rank)
 {
     const GArray *made = maker->made[task];
     uint32_t low = 0, high = made->len;
@@ -58,7 +58,7 @@ static uint32_t add_first(Maker *maker, uint32_t task, uint32_t rank,
 {
     const uint32_t index = trace_add(trace_of(maker, rank), node);
     for (uint32_t i = maker->first_before[task]; i < maker->first_before[task + 1]; i++)
-        wait_for(maker, maker->before[i], rank);
+        execution_wait_for(maker, maker->before[i], rank);
     maker->n_nodes++;
     return index;
 }
@@ -123,8 +123,9 @@ static Rounds *rounds_of(GHashTable *rounds, uint32_t rank, uint32_t round)
 }
 
 /* Adds both ends of a message in a round. */
-static void add_message(Maker *maker, uint32_t task, const char *name,
-                        const SimMessage *message, GHashTable *rounds, uint32_t round)
+static void execution_add_message(Maker *maker, uint32_t task, const char *name,
+                                  const SimMessage *message, GHashTable *rounds,
+                                  uint32_t round)
 {
     const uint32_t end[] = {message->from, message->to};
     TraceNode node = {.name = name,
@@ -144,8 +145,8 @@ static void add_message(Maker *maker, uint32_t task, const char *name,
 }
 
 /* Rounds of messages: a rank begins the next round when it has done its part of this one. */
-static void add_rounds(Maker *maker, uint32_t task, const char *name,
-                       const GArray *messages)
+static void execution_add_rounds(Maker *maker, uint32_t task, const char *name,
+                                 const GArray *messages)
 {
     g_autoptr(GHashTable) rounds =
         g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)rounds_free);
@@ -158,8 +159,9 @@ static void add_rounds(Maker *maker, uint32_t task, const char *name,
         for (uint32_t step = 0; step < of->steps; step++) {
             round++;
             for (uint32_t i = first; i < end && maker->n_nodes <= TRACE_MAX_NODES; i++)
-                add_message(maker, task, name, &g_array_index(messages, SimMessage, i),
-                            rounds, round);
+                execution_add_message(maker, task, name,
+                                      &g_array_index(messages, SimMessage, i), rounds,
+                                      round);
         }
     }
     GHashTableIter at;
@@ -177,7 +179,7 @@ static bool add_messages(Maker *maker, uint32_t task, const char *name, GError *
     g_autoptr(GArray) messages = g_array_new(false, false, sizeof(SimMessage));
     if (!sim_transport_messages(maker->transport, task, messages, error))
         return false;
-    add_rounds(maker, task, name, messages);
+    execution_add_rounds(maker, task, name, messages);
     return true;
 }
 
@@ -259,7 +261,7 @@ static void add_collective(Maker *maker, uint32_t task, const char *name)
     g_array_sort(maker->made[task], by_rank);
 }
 
-static bool add_task(Maker *maker, uint32_t task, GError **error)
+static bool execution_add_task(Maker *maker, uint32_t task, GError **error)
 {
     const SimTask *of = &maker->flow->tasks->task[task];
     g_autofree char *name = text_of(maker, task);
@@ -306,7 +308,7 @@ static bool add_all(Maker *maker, GError **error)
             g_queue_push_tail(ready, GUINT_TO_POINTER(i));
     while (!g_queue_is_empty(ready)) {
         const uint32_t task = GPOINTER_TO_UINT(g_queue_pop_head(ready));
-        if (!add_task(maker, task, error))
+        if (!execution_add_task(maker, task, error))
             return false;
         n_added++;
         for (uint32_t k = streams->first_next[task]; k < streams->first_next[task + 1];

@@ -123,7 +123,7 @@ static Mailbox *mailbox_of(ExecutionRun *run, uint32_t from, uint32_t to, uint32
     return mailbox;
 }
 
-static void start_message(ExecutionRun *run, uint32_t rank, uint32_t node)
+static void execution_start_message(ExecutionRun *run, uint32_t rank, uint32_t node)
 {
     const TraceNode *of = execution_node(run, rank, node);
     const bool sends = of->kind == TRACE_SEND;
@@ -163,7 +163,7 @@ static void start(ExecutionRun *run, uint32_t rank, uint32_t node)
         g_queue_push_tail(&own->ready, GUINT_TO_POINTER(node));
         compute_next(run, rank);
     } else if (of->kind == TRACE_SEND || of->kind == TRACE_RECEIVE) {
-        start_message(run, rank, node);
+        execution_start_message(run, rank, node);
     } else if (of->kind == TRACE_COLLECTIVE && of->collective != TRACE_COMM_NONE) {
         execution_start_collective(run, rank, node);
     } else {

@@ -117,7 +117,7 @@ static bool is_behind(Run *run, uint32_t id)
 
 /* --- tasks --- */
 
-static void start(Run *run, uint32_t id, uint32_t cause)
+static void flow_start(Run *run, uint32_t id, uint32_t cause)
 {
     KILTER_ASSERT(id < run->flow->tasks->n_tasks && run->waiting[id] == 0);
     const SimTask *task = &run->flow->tasks->task[id];
@@ -153,7 +153,7 @@ static void arrive(Run *run, uint32_t id, uint32_t cause)
 {
     if (!run->ready || !sim_ready_queues(&run->flow->tasks->task[id]) ||
         sim_ready_join(run->ready, id))
-        start(run, id, cause);
+        flow_start(run, id, cause);
 }
 
 static void end_task(Run *run, uint32_t id)
@@ -165,7 +165,7 @@ static void end_task(Run *run, uint32_t id)
     if (run->ready && sim_ready_queues(&run->flow->tasks->task[id])) {
         const GArray *started = sim_ready_leave(run->ready, id);
         for (uint32_t i = 0; i < started->len; i++)
-            start(run, g_array_index(started, uint32_t, i), id);
+            flow_start(run, g_array_index(started, uint32_t, i), id);
     }
     for (uint32_t i = streams->first_next[id]; i < streams->first_next[id + 1]; i++)
         if (--run->waiting[streams->next[i]] == 0)

@@ -122,7 +122,7 @@ static uint32_t merge(Interval *interval, uint32_t n)
     return kept;
 }
 
-static double length(const Interval *interval, uint32_t n)
+static double timeline_length(const Interval *interval, uint32_t n)
 {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -131,7 +131,8 @@ static double length(const Interval *interval, uint32_t n)
 }
 
 /* Length of the intersection of two lists of merged intervals. */
-static double common(const Interval *a, uint32_t n_a, const Interval *b, uint32_t n_b)
+static double timeline_common(const Interval *a, uint32_t n_a, const Interval *b,
+                              uint32_t n_b)
 {
     double sum = 0;
     for (uint32_t i = 0, k = 0; i < n_a && k < n_b;) {
@@ -180,9 +181,9 @@ void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
         Interval *compute = &interval[at[0]], *communicate = &interval[at[1]];
         const uint32_t n_compute = merge(compute, (uint32_t)(at[1] - at[0]));
         const uint32_t n_communicate = merge(communicate, (uint32_t)(at[2] - at[1]));
-        of[l].compute_s = length(compute, n_compute);
-        of[l].hidden_s = common(compute, n_compute, communicate, n_communicate);
-        of[l].exposed_s = length(communicate, n_communicate) - of[l].hidden_s;
+        of[l].compute_s = timeline_length(compute, n_compute);
+        of[l].hidden_s = timeline_common(compute, n_compute, communicate, n_communicate);
+        of[l].exposed_s = timeline_length(communicate, n_communicate) - of[l].hidden_s;
         of[l].idle_s = end_s - of[l].compute_s - of[l].exposed_s;
     }
 }

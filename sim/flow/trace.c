@@ -310,7 +310,7 @@ static void add_arrows(const Trace *trace)
 }
 
 /* Times an odd number and turned, which keeps keys apart and mixes the low bits, GLib's hash. */
-static gint64 key_of(TensorId tensor, uint16_t group, uint16_t microbatch)
+static gint64 trace_key_of(TensorId tensor, uint16_t group, uint16_t microbatch)
 {
     const uint64_t key = (uint64_t)tensor << 32 | (uint32_t)group << 16 | microbatch,
                    mixed = key * UINT64_C(0x9e3779b97f4a7c15);
@@ -334,7 +334,7 @@ static void visit_lane(const Trace *trace, uint32_t span, uint32_t lane)
     const uint32_t n_uses = instr_uses(instr, graph, use),
                    n_makes = instr_makes(instr, graph, make);
     for (uint32_t i = 0; i < n_uses; i++) {
-        const gint64 key = key_of(use[i].tensor, instr->group, instr->microbatch);
+        const gint64 key = trace_key_of(use[i].tensor, instr->group, instr->microbatch);
         const uint32_t made = GPOINTER_TO_UINT(g_hash_table_lookup(maker, &key));
         const SimSpan *from = made ? &timeline->span[made - 1] : NULL;
         if (!from || from->stream == s->stream || from->start_s == from->end_s ||
@@ -347,11 +347,12 @@ static void visit_lane(const Trace *trace, uint32_t span, uint32_t lane)
     const bool transfer = instr->kind == INSTR_TRANSFER;
     for (uint32_t i = 0; i < n_makes; i++)
         note_maker(maker,
-                   key_of(make[i].tensor, transfer ? instr->to_group : instr->group,
-                          instr->microbatch),
+                   trace_key_of(make[i].tensor, transfer ? instr->to_group : instr->group,
+                                instr->microbatch),
                    span);
     if (instr->across)
-        note_maker(maker, key_of(instr->tensor, instr->group, instr->microbatch), span);
+        note_maker(maker, trace_key_of(instr->tensor, instr->group, instr->microbatch),
+                   span);
 }
 
 /* The first device of a group that has one of the span's lanes, and is in the trace; n_devices if none
@@ -372,7 +373,7 @@ static uint32_t device_in(const Trace *trace, const SimSpan *span,
 }
 
 /* Of a transfer, from a device that sends to one that receives. */
-static void add_message(const Trace *trace, uint32_t span)
+static void trace_add_message(const Trace *trace, uint32_t span)
 {
     const Program *program = trace->program;
     const SimSpan *s = &trace->timeline->span[span];
@@ -399,7 +400,7 @@ static void find_arrows(Trace *trace)
         for (uint32_t k = 0; k < n; k++)
             visit_lane(trace, i, lane[k]);
         if (trace->program->instr[span->instr].kind == INSTR_TRANSFER)
-            add_message(trace, i);
+            trace_add_message(trace, i);
     }
     g_ptr_array_unref(trace->maker);
     g_array_sort(trace->end, compare_ends);

@@ -97,7 +97,7 @@ void clock_remove(SimShare *share, SimFlowId id)
 
 /* Restarts the clock at 0 and subtracts its reading from all tags, so that they keep their
  * precision. Their order stays. */
-static void restart(SimShare *share, Clock *clock)
+static void clock_restart(SimShare *share, Clock *clock)
 {
     for (uint32_t i = 0; i < clock->tags.n; i++) {
         clock->tags.at[i].key -= clock->reading;
@@ -116,7 +116,7 @@ void clock_set_speed(SimShare *share, uint32_t link, double speed, double now_s)
         clock->since_s = now_s;
         clock->speed = speed;
         if (clock->n_ended > clock->tags.n)
-            restart(share, clock);
+            clock_restart(share, clock);
     }
     update_end(share, link);
 }

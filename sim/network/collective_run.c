@@ -76,7 +76,7 @@ static SimCollectiveRun *report_new(uint32_t n)
     return report;
 }
 
-static void finish(SimCollectiveRun *report, const SimLowered *lowered)
+static void collective_finish(SimCollectiveRun *report, const SimLowered *lowered)
 {
     double last_s = 0, end_s = 0;
     for (uint32_t r = 0; r < report->n_ranks; r++) {
@@ -210,7 +210,7 @@ SimCollectiveRun *sim_collective_run(const ClusterView *view,
         sim_run_arrive_all(run);
     sim_engine_run(engine);
     g_assert(state.n_done == n);
-    finish(report, lowered);
+    collective_finish(report, lowered);
     report_links(report, network);
     return report;
 }

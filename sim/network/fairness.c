@@ -156,7 +156,7 @@ static void end_alone(SimShare *share, SimFlowId id, double now_s)
     unbind(share, id, left);
 }
 
-static bool is_alone(const SimShare *share, const Sharer *f)
+static bool fairness_is_alone(const SimShare *share, const Sharer *f)
 {
     for (uint32_t k = 0; k < f->n_uses; k++)
         if (share->link[f->use[k].link].n > 0)
@@ -168,7 +168,7 @@ void share_add(SimShare *share, SimFlowId id, double now_s)
 {
     KILTER_ASSERT(id < share->flow_capacity && !share->flow[id].active);
     Sharer *f = &share->flow[id];
-    const bool alone = is_alone(share, f);
+    const bool alone = fairness_is_alone(share, f);
     for (uint32_t k = 0; k < f->n_uses; k++) {
         SharedLink *link = &share->link[f->use[k].link];
         if (link->alone != UINT32_MAX)

@@ -126,9 +126,9 @@ static SimLowered *lower_collective(SimTransport *transport, const SimTask *task
 }
 
 /* Lowers all messages to a team at once, each as large as its piece. */
-static SimLowered *lower_transfer(SimTransport *transport, const SimTask *task,
-                                  const SimLowered *like, GArray *messages,
-                                  GError **error)
+static SimLowered *transport_lower_transfer(SimTransport *transport, const SimTask *task,
+                                            const SimLowered *like, GArray *messages,
+                                            GError **error)
 {
     const SimTasks *tasks = transport->flow->tasks;
     const SimTeam *team = &tasks->teams->team[task->team];
@@ -163,7 +163,7 @@ static SimLowered *lower_new(SimTransport *transport, const SimTask *task,
                              const SimLowered *like, GArray *messages, GError **error)
 {
     return task->kind == TASK_TRANSFER
-               ? lower_transfer(transport, task, like, messages, error)
+               ? transport_lower_transfer(transport, task, like, messages, error)
                : lower_collective(transport, task, like, messages, error);
 }
 
@@ -175,15 +175,15 @@ bool sim_transport_messages(SimTransport *transport, uint32_t task, GArray *mess
     return lowered != NULL;
 }
 
-static Key key_of(const SimTask *task)
+static Key transport_key_of(const SimTask *task)
 {
     return (Key){task->bytes, task->transfer, traffic_of(task), task->from,
                  task->to,    task->team,     task->server};
 }
 
 /* Lowers a task that has flows of its own. */
-static SimLowered *lower(SimTransport *transport, const SimTask *task, const Key *key,
-                         GError **error)
+static SimLowered *transport_lower(SimTransport *transport, const SimTask *task,
+                                   const Key *key, GError **error)
 {
     Key shape = *key;
     shape.bytes = 0;
@@ -219,7 +219,7 @@ bool sim_transport_toll(SimTransport *transport, double *dollars, GError **error
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
         if (!sim_task_communicates(&tasks->task[i]))
             continue;
-        const Key key = key_of(&tasks->task[i]);
+        const Key key = transport_key_of(&tasks->task[i]);
         double *toll = g_hash_table_lookup(known, &key);
         if (!toll) {
             g_array_set_size(messages, 0);
@@ -241,11 +241,11 @@ bool sim_transport_prepare(SimTransport *transport, GError **error)
     const Topology *topology = transport->topology;
     g_autoptr(GPtrArray) all = g_ptr_array_new();
     for (uint32_t i = 0; i < tasks->n_tasks; i++) {
-        const Key key = key_of(&tasks->task[i]);
+        const Key key = transport_key_of(&tasks->task[i]);
         if (!sim_task_communicates(&tasks->task[i]) ||
             g_hash_table_contains(transport->lowered, &key))
             continue;
-        SimLowered *lowered = lower(transport, &tasks->task[i], &key, error);
+        SimLowered *lowered = transport_lower(transport, &tasks->task[i], &key, error);
         if (!lowered)
             return false;
         g_ptr_array_add(all, lowered);
@@ -271,7 +271,7 @@ void sim_transport_start(SimTransport *transport, uint32_t task, SimHandler done
                          void *context, uint64_t argument)
 {
     KILTER_ASSERT(task < transport->flow->tasks->n_tasks && transport->stands);
-    const Key key = key_of(&transport->flow->tasks->task[task]);
+    const Key key = transport_key_of(&transport->flow->tasks->task[task]);
     const SimLowered *lowered = g_hash_table_lookup(transport->lowered, &key);
     g_assert(lowered);
     SimRun *run = sim_run_new(transport->network, lowered, NULL, done, context, argument);

@@ -268,7 +268,7 @@ static Rule *whole_rules(const Graph *graph)
     return rule;
 }
 
-static void make_room(SimQuick *q)
+static void quick_make_room(SimQuick *q)
 {
     const size_t n_groups = q->n_groups;
     q->rule = whole_rules(q->graph);
@@ -305,7 +305,7 @@ SimQuick *sim_quick_new(const Graph *graph, const ClusterView *view, const doubl
         return NULL;
     q->sim = (SimCase){.plan = q->plan, .graph = graph, .view = view, .parts = q->parts};
     q->teams = sim_teams_new(&q->sim, false);
-    make_room(q);
+    quick_make_room(q);
     return g_steal_pointer(&q);
 }
 

@@ -93,7 +93,7 @@ static void keep(SimQuick *q, uint32_t n, const SimQuickTimes *times)
 
 /* --- the longest chain --- */
 
-static void run_task(SimQuick *q, Task *task)
+static void quick_run_task(SimQuick *q, Task *task)
 {
     const Task *all = q->task;
     const SimGroupTeams *lanes = &q->teams->group[task->group];
@@ -138,7 +138,7 @@ SimQuickTimes quick_run(SimQuick *q, uint32_t n_same)
             kept = i;
         }
         Task *task = &q->task[q->order[i]];
-        run_task(q, task);
+        quick_run_task(q, task);
         times.flow_s = MAX(times.flow_s, task->flow_s);
         times.stage_s = MAX(times.stage_s, task->stage_s);
     }

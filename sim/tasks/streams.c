@@ -12,7 +12,7 @@ typedef struct {
 
 static ORDER_DEFINE(compare, Place, ASCENDING(place), ASCENDING(task));
 
-static Place place_of(const SimStreams *s, uint32_t id)
+static Place streams_place_of(const SimStreams *s, uint32_t id)
 {
     KILTER_ASSERT(id < s->tasks->n_tasks);
     const SimTask *task = &s->tasks->task[id];
@@ -35,7 +35,7 @@ static Place *place_all(const SimStreams *s)
 {
     Place *place = g_new(Place, s->tasks->n_tasks);
     for (uint32_t i = 0; i < s->tasks->n_tasks; i++)
-        place[i] = place_of(s, i);
+        place[i] = streams_place_of(s, i);
     qsort(place, s->tasks->n_tasks, sizeof *place, compare);
     return place;
 }

@@ -30,14 +30,14 @@ double *ratios_even(const ClusterView *view)
     return normalised(view, gpus_of);
 }
 
-static double memory_of(const Device *device)
+static double ratios_memory_of(const Device *device)
 {
     return (double)device->memory_bytes;
 }
 
 double *ratios_by_memory(const ClusterView *view)
 {
-    return normalised(view, memory_of);
+    return normalised(view, ratios_memory_of);
 }
 
 double *ratios_proportional(const ClusterView *view)

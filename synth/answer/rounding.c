@@ -33,7 +33,7 @@ static bool same_counts(const Climb *c, uint32_t a, uint32_t b)
     return device_compare(&c->view->device[a], &c->view->device[b]) == 0;
 }
 
-static Groups find_groups(const Climb *c)
+static Groups rounding_find_groups(const Climb *c)
 {
     const uint32_t n = c->view->n_devices;
     Groups g = {0, g_new(uint32_t, n + 1), g_new(uint32_t, n)};
@@ -140,7 +140,7 @@ double rounding_climb(Plan *plan, const SimLinear *linear, const SimMemory *memo
     c.time_s = time_of(&c);
     bool better = true;
     for (uint32_t i = 0; i < most_moves && better; i++) {
-        Groups g = find_groups(&c);
+        Groups g = rounding_find_groups(&c);
         better = improve(&c, &g, 0) ||
                  (linear->n_splits * g.n * g.n <= FEW_MOVES && improve(&c, &g, 1));
         groups_clear(&g);

@@ -37,8 +37,8 @@ enum { FIRST_ROUND = 1, ROUND = 4 };
  * overlap. */
 enum { MOST_FLOWS = 6, MOST_INSTRUCTIONS = 400000, SHORT_INSTRUCTIONS = 50000 };
 
-/* Whether the i-th plan is among them. most: instructions of the further ones together; *work: those
- * of the plans before. */
+/* Whether the i-th plan is among them. most: instructions of the further ones together; *work: of
+ * those before. */
 static inline bool portfolio_compares(uint32_t i, const Plan *plan, uint64_t most,
                                       uint64_t *work)
 {

@@ -125,8 +125,8 @@ static bool make_divided(const Question *question, const double *ratio, Plan *pl
 }
 
 /* `own`: the strategy's ratios, taken over; the options may replace them. */
-static bool make(const Question *question, Baseline baseline, double *own, Plan *plan,
-                 GError **error)
+static bool baseline_make(const Question *question, Baseline baseline, double *own,
+                          Plan *plan, GError **error)
 {
     const RatiosChoice choice = planner_ratios(question->options);
     g_autofree double *ratio = own;
@@ -164,8 +164,9 @@ bool baselines_make(const Question *question, Answer *answer, GError **error)
     const uint64_t bucket_bytes = VARIANT[planner->variant].bucket_bytes;
     if (bucket_bytes > 0 && question->options->bucket_bytes == 0)
         answer->plan->bucket_bytes = bucket_bytes;
-    return make(question, VARIANT[planner->variant].baseline,
-                (planner->ability & PLANNER_EVEN ? ratios_even
-                                                 : ratios_proportional)(question->view),
-                answer->plan, error);
+    return baseline_make(question, VARIANT[planner->variant].baseline,
+                         (planner->ability & PLANNER_EVEN
+                              ? ratios_even
+                              : ratios_proportional)(question->view),
+                         answer->plan, error);
 }

@@ -87,7 +87,8 @@ static void note(const Alternation *a, Known *known, const double *ratio, bool f
 }
 
 /* A plan of a known program with these ratios, neither rounded nor evaluated. */
-static Plan *plan_of(const Alternation *a, const Known *known, const double *ratio)
+static Plan *alternation_plan_of(const Alternation *a, const Known *known,
+                                 const double *ratio)
 {
     Plan *plan = plan_new();
     plan->bucket_bytes = a->options->bucket_bytes;
@@ -135,7 +136,7 @@ bool alternation_consider(Alternation *a, Known *known, const double *ratio,
                             ratios_same(a->best->ratio, ratio, a->view->n_devices);
         return true;
     }
-    g_autoptr(Plan) candidate = plan_of(a, known, ratio);
+    g_autoptr(Plan) candidate = alternation_plan_of(a, known, ratio);
     if (!evaluate(a, known, candidate, error))
         return false;
     candidate->optimal = proved;
@@ -260,7 +261,7 @@ static bool consider_rounded(Alternation *a, Known *known, GError **error)
 {
     g_autofree double *ratio =
         g_memdup2(a->best->ratio, a->view->n_devices * sizeof *ratio);
-    g_autoptr(Plan) candidate = plan_of(a, known, ratio);
+    g_autoptr(Plan) candidate = alternation_plan_of(a, known, ratio);
     if (!plan_round(candidate, a->graph, error))
         return false;
     plan_copy_counts(candidate, a->best);
@@ -275,7 +276,7 @@ bool alternation_round_best(Alternation *a, GError **error)
     if (!alternation_fits(a) || a->best->n_segments > 1)
         return true;
     Known *known = alternation_know(a, a->best->program);
-    g_autoptr(Plan) candidate = plan_of(a, known, a->best->ratio);
+    g_autoptr(Plan) candidate = alternation_plan_of(a, known, a->best->ratio);
     if (!evaluate(a, known, candidate, error))
         return false;
     candidate->optimal = a->best->optimal;

@@ -318,8 +318,8 @@ static double middle_of(const CertifierBox *box, uint32_t k)
 
 /* Takes a plan from these programs or, if there are none, from the middle of a box, if it is
  * better. */
-static bool improve(Certifier *c, const CertifierBox *box, const GPtrArray *programs,
-                    GError **error)
+static bool certify_improve(Certifier *c, const CertifierBox *box,
+                            const GPtrArray *programs, GError **error)
 {
     double middle[CERTIFIER_MAX_KINDS], sum = 0;
     for (uint32_t k = 0; k < c->kinds.n; k++) {
@@ -410,7 +410,7 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
         return false;
     box->bound_s = fmax(box->bound_s, bound.bound_s);
     memcpy(box->bytes, bound.bytes, sizeof box->bytes);
-    return !look || improve(c, box, bound.programs, error);
+    return !look || certify_improve(c, box, bound.programs, error);
 }
 
 /* Bounds a box and keeps it, unless it is empty. */
@@ -556,7 +556,8 @@ static bool close_gap(Certifier *c, GError **error)
         bool look =
             (n & (n + 1)) == 0; /* more and more rarely: after 1, 3, 7, 15, ... boxes */
         if ((look && !c->memory_s &&
-             !improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL, error)) ||
+             !certify_improve(c, &g_array_index(c->boxes, CertifierBox, least), NULL,
+                              error)) ||
             !certify_split(c, least, look, error))
             return false;
     }

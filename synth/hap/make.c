@@ -236,7 +236,8 @@ static bool spare(Alternation *a, double charge, GError **error)
 /* Finds the fastest programs with limited memory, not only charged memory, at these ratios, and
  * again at the ratios that follow. A charge saves memory in all equal layers or in none; these
  * programs can save it in some of them. */
-static bool ration(Alternation *a, const double *start, uint64_t effort, GError **error)
+static bool make_ration(Alternation *a, const double *start, uint64_t effort,
+                        GError **error)
 {
     /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one
      * another, so several are rounded; a certificate that was asked for affords more labels. */
@@ -293,7 +294,8 @@ static bool ration_both(Alternation *a, const double *proportional, const double
     double before_s;
     do {
         before_s = alternation_fits(a) ? a->best->iteration_time_s : INFINITY;
-        if (!ration(a, proportional, effort, error) || !ration(a, even, effort, error))
+        if (!make_ration(a, proportional, effort, error) ||
+            !make_ration(a, even, effort, error))
             return false;
         effort *= MORE;
     } while (a->answer->deadline_us > 0 && effort > 0 && !answer_is_late(a->answer) &&

@@ -312,8 +312,9 @@ static void add_label(Solve *s, Cut *cut, State *state, const DuplexLabel *label
 
 /* Finds the conversions of the node's inputs from their forms; false if there is none. An input
  * that is read twice is converted once. */
-static bool convert(const DuplexProblem *p, const DuplexNode *node, const Form *from,
-                    const DuplexChoice *choice, DuplexConversion *step)
+static bool duplex_convert(const DuplexProblem *p, const DuplexNode *node,
+                           const Form *from, const DuplexChoice *choice,
+                           DuplexConversion *step)
 {
     *step = (DuplexConversion){.can = true};
     for (uint32_t k = 0; k < node->n_in; k++) {
@@ -370,7 +371,7 @@ static void extend_state(Solve *s, uint32_t at, const State *state)
         in[k] = form_at(state->state, position(from, node->in[k]));
     array_each (const DuplexChoice, choice, node->choices) {
         DuplexConversion step;
-        if (!convert(p, node, in, choice, &step) ||
+        if (!duplex_convert(p, node, in, choice, &step) ||
             (at + 1 == p->n_nodes && choice->out[0] != p->goal))
             continue;
         State *next = state_at(to, state_after(p, from, state->state, to, node, choice));

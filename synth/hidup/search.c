@@ -54,7 +54,8 @@ static Form rest_of(const Graph *graph, const Op *op, const Placed *placed,
 }
 
 /* Seconds to convert a whole tensor, inner communication included. */
-static double conversion_s(const Pricer *pricer, TensorId tensor, Form from, Form to)
+static double hidup_conversion_s(const Pricer *pricer, TensorId tensor, Form from,
+                                 Form to)
 {
     FormSet held = (FormSet)(1u << from);
     Step step = {0};
@@ -97,7 +98,7 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
             continue;
         const Form read = placed->fused->triple.rule.form[i],
                    rest = rest_of(graph, op, placed, i);
-        choice->gather_s[0] += conversion_s(&h->whole, parameter, rest, read);
+        choice->gather_s[0] += hidup_conversion_s(&h->whole, parameter, rest, read);
         hidup_charge(h, parameter, read, rest, choice);
         const OpId update = parameter_update(graph, parameter);
         if (update == GRAPH_NONE)
@@ -106,8 +107,8 @@ static void price_parameters(const Hidup *h, const Placed *placed, DuplexChoice 
         parameter_update_rule(graph, update, rest, &rule);
         const Times work = price_rule(&h->whole, update, &rule);
         times_add(&h->whole, &choice->update, &work);
-        choice->sync_s[1] += conversion_s(&h->whole, graph_gradient(graph, parameter),
-                                          reference_adjoint(read), rest);
+        choice->sync_s[1] += hidup_conversion_s(
+            &h->whole, graph_gradient(graph, parameter), reference_adjoint(read), rest);
     }
 }
 
@@ -225,7 +226,8 @@ static void add_conversions(Hidup *h)
 
 /* --- programs --- */
 
-static Program *program_of(const Hidup *h, const DuplexSolution *solution, GError **error)
+static Program *hidup_program_of(const Hidup *h, const DuplexSolution *solution,
+                                 GError **error)
 {
     const Graph *graph = h->whole.graph;
     g_autofree const Fused **chosen = g_new(const Fused *, h->problem.n_nodes);
@@ -330,7 +332,7 @@ bool synth_hidup(const Graph *graph, const ClusterView *view, const double *rati
                            "model '%s': the duplex search found no program",
                            graph_name(graph));
     if (done) {
-        result->program = program_of(&h, &solution, error);
+        result->program = hidup_program_of(&h, &solution, error);
         done = result->program != NULL;
     }
     result->time_s = solution.time_s;

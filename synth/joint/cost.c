@@ -129,9 +129,9 @@ static void deepen(const JointProblem *p, const JointWay *way, const JointFront 
 
 /* Seconds to cross the border in front of layer `at`, one way; every device of a group that shares
  * layers receives all bytes. */
-static double transfer_s(const JointProblem *p, const JointEntry *sender,
-                         const JointEntry *receiver, LinkCost line, uint32_t at,
-                         bool back)
+static double cost_transfer_s(const JointProblem *p, const JointEntry *sender,
+                              const JointEntry *receiver, LinkCost line, uint32_t at,
+                              bool back)
 {
     const double bytes = back ? p->returned[at] * joint_copies(sender, at)
                               : p->sent[at] * joint_copies(receiver, at);
@@ -177,8 +177,8 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
     if (l->n > 0 && !way->free) {
         const JointEntry *e = &p->group[l->group].entry[l->entry];
         const LinkCost line = border_line(p, g, &p->group[l->group]);
-        front.there_s = transfer_s(p, front.e, e, line, last, false);
-        front.back_s = transfer_s(p, front.e, e, line, last, true);
+        front.there_s = cost_transfer_s(p, front.e, e, line, last, false);
+        front.back_s = cost_transfer_s(p, front.e, e, line, last, true);
     }
     return front;
 }
@@ -247,7 +247,7 @@ JointSuffix joint_prepend(const JointProblem *p, const JointWay *way,
 
 /* --- whole pipelines --- */
 
-static JointWay way_of(const JointPipeline *pipeline, bool relaxed)
+static JointWay cost_way_of(const JointPipeline *pipeline, bool relaxed)
 {
     return (JointWay){pipeline->schedule, pipeline->n_stages, pipeline->chunks, relaxed,
                       false};
@@ -255,7 +255,7 @@ static JointWay way_of(const JointPipeline *pipeline, bool relaxed)
 
 bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
 {
-    const JointWay way = way_of(pipeline, false);
+    const JointWay way = cost_way_of(pipeline, false);
     JointSuffix l = {0};
     uint32_t j = p->n_layers;
     for (uint32_t i = pipeline->n_stages; i-- > 0; l.n++) {
@@ -273,7 +273,7 @@ bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
 double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
                         bool relaxed)
 {
-    const JointWay way = way_of(pipeline, relaxed);
+    const JointWay way = cost_way_of(pipeline, relaxed);
     JointSuffix l = {0};
     uint32_t j = p->n_layers;
     if (!relaxed && !synth_joint_fits(p, pipeline))
@@ -289,7 +289,7 @@ double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
 
 SynthDepth *joint_depths(const JointProblem *p, const JointPipeline *pipeline)
 {
-    const JointWay way = way_of(pipeline, false);
+    const JointWay way = cost_way_of(pipeline, false);
     const uint32_t n = pipeline->n_stages;
     SynthDepth *depth = g_new(SynthDepth, n);
     JointSuffix l = {0};

@@ -52,7 +52,7 @@ static void add_single_groups(JointMenu *menu, GArray *groups)
 
 /* Adds groups of whole machines of several kinds: any numbers of machines if there are few, else
  * all or none of a kind. */
-static void add_unions(JointMenu *menu, GArray *groups)
+static void groups_add_unions(JointMenu *menu, GArray *groups)
 {
     const uint32_t n_kinds = menu->kind->len;
     g_autofree uint32_t *use = g_new0(uint32_t, n_kinds), *n = g_new(uint32_t, n_kinds),
@@ -103,5 +103,5 @@ CLEAR_DEFINE(synth_joint_devices_clear, JointDevices, devices,
 void joint_add_groups(JointMenu *menu, GArray *groups)
 {
     add_single_groups(menu, groups);
-    add_unions(menu, groups);
+    groups_add_unions(menu, groups);
 }

@@ -46,7 +46,7 @@ static const BatchForms *batch_of(const Costing *c)
     return c->places.batch;
 }
 
-static double *cell(const Costing *c, double *of, uint32_t i)
+static double *inside_cell(const Costing *c, double *of, uint32_t i)
 {
     const Place *place = &c->places.place[i];
     KILTER_ASSERT(place->phase <= LATE && place->stage < c->problem->n_layers);
@@ -143,7 +143,7 @@ static double op_s(const Costing *c, const Instr *instr, const Rule *rule,
                           device);
 }
 
-static void compute(Costing *c, uint32_t i)
+static void inside_compute(Costing *c, uint32_t i)
 {
     const Instr *instr = &program_of(c)->instr[i];
     const Graph *graph = c->menu->graph;
@@ -171,7 +171,7 @@ static void compute(Costing *c, uint32_t i)
                           : cluster_view_launch_s(c->menu->view, c->device[d],
                                                   graph_get_op(graph, instr->op)->kind));
     }
-    *cell(c, c->launch_s, i) += launch;
+    *inside_cell(c, c->launch_s, i) += launch;
     for (uint32_t m = 1; m < JOINT_MODES; m++)
         if (place->phase == FORWARD && c->modes[m].op[instr->op])
             c->again[m * c->problem->n_layers + place->stage] += most;
@@ -189,12 +189,12 @@ static void communicate(Costing *c, uint32_t i)
                                                 instr->collective, bytes);
     come_to(c, place->phase, place->stage);
     join(c, place->phase);
-    *cell(c, c->seconds, i) +=
+    *inside_cell(c, c->seconds, i) +=
         (1 - sim_overlap_part(c->device[0], instr->collective, c->n)) *
         sim_collective_over(line, c->n, instr->collective, bytes,
                             largest(c, shares_in(c, instr->tensor, instr->from), NULL),
                             largest(c, shares_in(c, instr->tensor, instr->to), NULL));
-    *cell(c, c->launch_s, i) += c->device[0]->launch_s;
+    *inside_cell(c, c->launch_s, i) += c->device[0]->launch_s;
 }
 
 /* --- memory --- */
@@ -242,7 +242,7 @@ static void keep_beside(Costing *c, uint32_t i)
 }
 
 /* Counts the tensors that an op of the backward reads, kept since the forward or until it runs. */
-static void keep(Costing *c, uint32_t i)
+static void inside_keep(Costing *c, uint32_t i)
 {
     const Instr *instr = &program_of(c)->instr[i];
     const Graph *graph = c->menu->graph;
@@ -311,8 +311,8 @@ static void read_program(Costing *c)
     c->seen_late = late;
     for (uint32_t i = 0; i < program->n; i++) {
         if (program->instr[i].kind == INSTR_COMPUTE) {
-            compute(c, i);
-            keep(c, i);
+            inside_compute(c, i);
+            inside_keep(c, i);
         } else if (program->instr[i].kind == INSTR_COLLECTIVE)
             communicate(c, i);
         hold(c, i);
@@ -400,7 +400,7 @@ static void find_ports(Costing *c)
 }
 
 /* Finds phases and layers of all instructions, as in a pipeline with a stage for each layer. */
-static void find_places(Costing *c, const SynthPipeline *pipeline)
+static void inside_find_places(Costing *c, const SynthPipeline *pipeline)
 {
     const Graph *graph = c->menu->graph;
     c->places = (Builder){
@@ -464,7 +464,7 @@ void synth_joint_add_inside(JointMenu *menu, JointProblem *p, JointGroup *group,
                  .copies = copies};
     for (uint32_t l = 0; l < n; l++)
         copies[l] = 1;
-    find_places(&c, &pipeline);
+    inside_find_places(&c, &pipeline);
     find_devices(&c);
     find_ports(&c);
     read_program(&c);

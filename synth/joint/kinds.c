@@ -38,7 +38,7 @@ static bool alike(const JointMenu *menu, uint32_t a, uint32_t b)
            x->inner.latency_s == y->inner.latency_s && device_compare(x, y) == 0;
 }
 
-static void find_kinds(JointMenu *menu)
+static void kinds_find_kinds(JointMenu *menu)
 {
     find_places(menu);
     for (uint32_t i = 0; i + 1 < menu->place->len; i++) {
@@ -84,7 +84,7 @@ static double count_states(JointMenu *menu, JointKind **most)
 /* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
  * several machines, at most all of a kind. Where all combinations of machines are too many, kinds
  * are to be in an order. */
-static void find_units(JointMenu *menu, bool coarse)
+static void kinds_find_units(JointMenu *menu, bool coarse)
 {
     const double most_states = coarse ? COARSE_STATES : MOST_STATES;
     JointKind *most;
@@ -97,8 +97,8 @@ static void find_units(JointMenu *menu, bool coarse)
 
 void joint_find_kinds(JointMenu *menu, bool coarse)
 {
-    find_kinds(menu);
-    find_units(menu, coarse);
+    kinds_find_kinds(menu);
+    kinds_find_units(menu, coarse);
 }
 
 bool synth_joint_in_order(const JointMenu *menu)

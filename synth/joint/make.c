@@ -202,8 +202,8 @@ static uint64_t joint_steps_of(const Question *question)
 
 /* The least time of the formula over every number of microbatches, at most upper_s; 0 if the search
  * does not end. A few labels per state first give a time to beat. */
-static double least_s(const JointSearch *j, const JointWay *way, bool plain,
-                      double upper_s)
+static double make_least_s(const JointSearch *j, const JointWay *way, bool plain,
+                           double upper_s)
 {
     enum { FEW = 2 };
     uint64_t most = joint_steps_of(j->question), *left = most < UINT64_MAX ? &most : NULL;
@@ -232,7 +232,7 @@ static double least_s(const JointSearch *j, const JointWay *way, bool plain,
 
 /* Bounds over every number of microbatches that the plan could have: of every schedule, by the
  * computation per device, and, without SPMD programs, of every schedule and of 1f1b. */
-static void bound(JointSearch *j)
+static void make_bound(JointSearch *j)
 {
     static const double most =
         1.25; /* of the plan's time: as far as others are searched */
@@ -252,7 +252,7 @@ static void bound(JointSearch *j)
     /* which counts updates, too */
     dense_s = fmax(dense_s, sim_compute_bound_s(j->question->graph, j->question->view));
     if (!synth_joint_in_order(j->menu))
-        any_s = least_s(j, &relaxed, false, plan->iteration_time_s);
+        any_s = make_least_s(j, &relaxed, false, plan->iteration_time_s);
     any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
     /* the first bound is over all plans like this one */
     const bool any = any_s > 0 && !j->is_pair;
@@ -261,14 +261,14 @@ static void bound(JointSearch *j)
     if (any_s > 0)
         plan_add_bound(plan, any ? dense_s : any_s, any ? dense_over : any_over);
     const double plain_s =
-        any_s > 0 ? least_s(j, &relaxed, true, most * plan->iteration_time_s) : 0;
+        any_s > 0 ? make_least_s(j, &relaxed, true, most * plan->iteration_time_s) : 0;
     if (plain_s > 0)
         plan_add_bound(
             plan, plain_s,
             "single pipelines of stages with replicas and tensor parallelism alone, in "
             "any order and schedule, without communication");
     const double one_s =
-        j->coarse ? 0 : least_s(j, &one, true, most * plan->iteration_time_s);
+        j->coarse ? 0 : make_least_s(j, &one, true, most * plan->iteration_time_s);
     if (one_s > 0)
         plan_add_bound(plan, one_s,
                        "pipelines of such stages, one per device, under 1f1b, without "
@@ -335,7 +335,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     const gint64 searched = g_get_monotonic_time();
     plan->search_time_s = (double)(searched - start) / G_USEC_PER_SEC;
     if (!answer->unbounded)
-        bound(&j);
+        make_bound(&j);
     plan->certificate_time_s =
         (double)(g_get_monotonic_time() - searched) / G_USEC_PER_SEC;
     return true;

@@ -37,7 +37,8 @@ typedef struct {
 
 /* Seconds of a pass over a layer, by computation: messages take the place of it, as in the fidelity
  * `stage`; the host launches ahead. *slower: by how much launches take longer. */
-static double pass_s(const JointMenu *menu, const Sharing *s, uint32_t at, double *slower)
+static double menu_pass_s(const JointMenu *menu, const Sharing *s, uint32_t at,
+                          double *slower)
 {
     const AmpModel *model = menu->model;
     const AmpSteps *steps = model->steps;
@@ -175,7 +176,7 @@ static const double *passes_of(JointMenu *menu, uint32_t kind, uint32_t tp,
     sum = g_new0(double, (size_t)JOINT_ROWS *(n + 1));
     for (uint32_t at = 0; at < AMP_PASSES * n; at++) {
         const uint32_t pass = at / n, l = at % n, as = like[at];
-        one[at] = as < at ? one[as] : pass_s(menu, &s, at, &slower[at]);
+        one[at] = as < at ? one[as] : menu_pass_s(menu, &s, at, &slower[at]);
         slower[at] = slower[as];
         add_to(&sum[pass * (n + 1)], l, one[at]);
         if (pass != AMP_BACKWARD)

@@ -75,8 +75,9 @@ static uint32_t place_of(const uint32_t *order, uint32_t kind)
 
 /* The state that a group leads to from one that has `used` units of the kind at `place`; first:
  * [place] the state with no unit of its kind. */
-static uint32_t follow(const JointProblem *p, const JointGroup *g, const uint32_t *order,
-                       const uint32_t *first, uint32_t place, uint32_t used)
+static uint32_t solve_follow(const JointProblem *p, const JointGroup *g,
+                             const uint32_t *order, const uint32_t *first, uint32_t place,
+                             uint32_t used)
 {
     uint32_t begin = p->n_kinds, end = 0, n = 0;
     for (uint32_t k = 0; k < p->n_kinds; k++) {
@@ -114,7 +115,7 @@ static void fill_ordered(JointStates *states, const JointProblem *p,
             states->left[state] = left - value[kind] * used;
             for (uint32_t g = 0; g < p->n_groups; g++)
                 states->next[(size_t)state * p->n_groups + g] =
-                    follow(p, &p->group[g], order, first, at, used);
+                    solve_follow(p, &p->group[g], order, first, at, used);
         }
         left -= value[kind] * p->units[kind];
     }
@@ -268,7 +269,7 @@ static void drop_worst(Search *s, uint32_t *head)
     s->cut = true;
 }
 
-static void insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
+static void solve_insert(Search *s, uint32_t layer, uint32_t state, const Label *made)
 {
     uint32_t *head = &s->head[(size_t)layer * s->states.n + state];
     for (uint32_t at = *head; at != NONE;) {
@@ -337,7 +338,7 @@ static uint32_t extend_by(Search *s, uint32_t from, const JointFront *made_of,
         if (made.is.pace_s >= s->upper_s)
             break;
         if (least_s(s, &made, i, to) < s->upper_s)
-            insert(s, i, to, &made);
+            solve_insert(s, i, to, &made);
         if (i == 0)
             s->upper_s = fmin(s->upper_s, made.is.end_s * s->slack);
     }
@@ -549,7 +550,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
 
 /* --- promises --- */
 
-static const JointEntry *entry_of(const JointProblem *p, const JointStage *stage)
+static const JointEntry *solve_entry_of(const JointProblem *p, const JointStage *stage)
 {
     return &p->group[stage->group].entry[stage->entry];
 }
@@ -558,7 +559,7 @@ static bool has_promise(const JointProblem *p, const JointPipeline *pipeline)
 {
     bool any = false;
     for (uint32_t i = 0; i < pipeline->n_stages; i++)
-        any |= entry_of(p, &pipeline->stage[i])->promised;
+        any |= solve_entry_of(p, &pipeline->stage[i])->promised;
     return any;
 }
 
@@ -570,7 +571,7 @@ static GArray *promising_groups(const JointProblem *p, const JointResult *result
     array_each (const JointPipeline, made, result->best) {
         for (uint32_t k = 0; k < made->n_stages; k++) {
             const uint32_t g = made->stage[k].group;
-            if (!entry_of(p, &made->stage[k])->promised || seen[g])
+            if (!solve_entry_of(p, &made->stage[k])->promised || seen[g])
                 continue;
             g_assert(!p->group[g].settled);
             seen[g] = true;

@@ -115,7 +115,7 @@ static Instr join_instr(const Joining *j, uint32_t k, TensorId tensor, bool leav
 }
 
 /* Sums the tensor over the replicas of all pipelines. The loss may stay partial. */
-static bool exchange(Joining *j, TensorId tensor, GError **error)
+static bool replicas_exchange(Joining *j, TensorId tensor, GError **error)
 {
     if (sum_of(j, 0, tensor)->group == UINT32_MAX)
         return true;
@@ -143,7 +143,7 @@ static bool exchange_all(Joining *j, GError **error)
     const Graph *graph = j->graph;
     for (OpId id = 0; id < graph_n_ops(graph); id++)
         for (uint32_t o = 0; o < graph_get_op(graph, id)->n_out; o++)
-            if (!exchange(j, graph_get_op(graph, id)->out[o], error))
+            if (!replicas_exchange(j, graph_get_op(graph, id)->out[o], error))
                 return false;
     for (uint32_t k = 0; k < j->n; k++)
         for (TensorId t = 0; t < graph_n_tensors(graph); t++)

@@ -187,7 +187,8 @@ static double rule_s(const Builder *b, const ShardPrices *p, OpId id, const Rule
 
 /* Chooses the fastest rule; without any, the one that runs everything on all shards. If positions
  * divide by experts, shards do so at once, as they cannot later (data/program/nesting.h). */
-static bool choose_rule(const Builder *b, const ShardPrices *prices, OpId id, Rule *best)
+static bool shards_choose_rule(const Builder *b, const ShardPrices *prices, OpId id,
+                               Rule *best)
 {
     Rule rule[OP_MAX_RULES + 1];
     OpSpace space;
@@ -280,7 +281,7 @@ static bool divide_sequences(Builder *b, GError **error)
         Rule rule;
         if (op->pass == PASS_UPDATE)
             continue;
-        if (!choose_rule(b, &prices, id, &rule) && !stuck)
+        if (!shards_choose_rule(b, &prices, id, &rule) && !stuck)
             stuck = op;
         follow(b, id, &rule);
         for (uint32_t i = 0; i < op->n_in; i++)

@@ -227,7 +227,7 @@ static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
 
 /* The form that cuts the dim with the most pieces, for optimizer states cut without regard to the
  * model. */
-static Form widest(const Graph *graph, TensorId parameter)
+static Form baseline_widest(const Graph *graph, TensorId parameter)
 {
     const Tensor *tensor = graph_tensor(graph, parameter);
     uint32_t best = 0;
@@ -346,7 +346,7 @@ bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
                 cut = FORM_IDENTITY;
             ParameterPlan plan = {.rest = cut, .update = cut};
             if (cut == FORM_IDENTITY && baseline == BASELINE_ZERO_EXPERT)
-                plan.update = widest(graph, op->in[i]);
+                plan.update = baseline_widest(graph, op->in[i]);
             if (!parameter_updates_in(graph, op->in[i], plan.update))
                 plan.update = FORM_IDENTITY;
             parameter_plan_apply(graph, op->in[i], &plan, a);

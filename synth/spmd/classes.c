@@ -52,7 +52,7 @@ void pricer_add_class(Pricer *pricer, Coefficients class)
 }
 
 /* The index of these units in Pricer.units, or n_units. */
-static uint32_t find_units(const Pricer *pricer, uint32_t units)
+static uint32_t classes_find_units(const Pricer *pricer, uint32_t units)
 {
     uint32_t low = 0, high = pricer->n_units;
     while (low < high) {
@@ -69,14 +69,15 @@ double price_max_share(const Pricer *pricer, uint32_t units, uint32_t segment)
 {
     if (pricer->segments.n > 0)
         return pricer->segments.largest[segment];
-    const uint32_t u = find_units(pricer, units);
+    const uint32_t u = classes_find_units(pricer, units);
     return u < pricer->n_units ? pricer->unit_max[u] : pricer->max_share;
 }
 
 /* The shares by class that take the place of those in the classes; NULL: none. */
-static const double *shares_of(const Pricer *pricer, uint32_t units, uint32_t segment)
+static const double *classes_shares_of(const Pricer *pricer, uint32_t units,
+                                       uint32_t segment)
 {
-    const uint32_t u = find_units(pricer, units);
+    const uint32_t u = classes_find_units(pricer, units);
     if (pricer->segments.n > 0)
         return pricer->segments.share + (size_t)segment * PRICE_MAX_CLASSES;
     return u < pricer->n_units ? pricer->unit_share + (size_t)u * PRICE_MAX_CLASSES
@@ -88,7 +89,7 @@ Times price_work(const Pricer *pricer, const SimWork *work, uint32_t units,
 {
     KILTER_ASSERT(pricer->n_classes > 0 && work->flops >= 0 && work->inner_bytes >= 0);
     Times times = {{0}};
-    const double *share = shares_of(pricer, units, segment);
+    const double *share = classes_shares_of(pricer, units, segment);
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
         double c[COEFFICIENTS];
         memcpy(c, pricer->class[h].c, sizeof c);

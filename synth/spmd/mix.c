@@ -42,8 +42,9 @@ static Form form_read(const Program *program, const Graph *graph, const uint32_t
 }
 
 /* The forms in which gradients of the layers' activations are added up, or read if they are not. */
-static void read_gradients(const Program *program, const Graph *graph, const uint32_t *at,
-                           bool take, const bool *from, Assignment *a)
+static void mix_read_gradients(const Program *program, const Graph *graph,
+                               const uint32_t *at, bool take, const bool *from,
+                               Assignment *a)
 {
     ops_each (op, id, graph) {
         if (op->pass != PASS_FORWARD || from[op->layer] != take)
@@ -109,7 +110,7 @@ static bool read_decisions(const Program *program, const Graph *graph, bool take
         if (from[reader[of]] == take)
             a->rest[instr->tensor] = instr->to;
     }
-    read_gradients(program, graph, at, take, from, a);
+    mix_read_gradients(program, graph, at, take, from, a);
     return true;
 }
 

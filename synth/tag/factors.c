@@ -52,7 +52,8 @@ static SfbCosts *costs_of_paper(const TagSpace *space, const TagWork *work,
     return costs;
 }
 
-static double lacking(const TagSpace *space, SimQuick *quick, const Program *program)
+static double factors_lacking(const TagSpace *space, SimQuick *quick,
+                              const Program *program)
 {
     g_autofree uint64_t *peak = g_new0(uint64_t, space->view->n_devices);
     double lacks = 0;
@@ -74,7 +75,7 @@ static Score score_of(const TagSpace *space, const TagWork *work, SimQuick *quic
     g_autoptr(Program) program = synth_tag_program(space, work, placement, true);
     const SimQuickTimes times = sim_quick_times(quick, program);
     return (Score){objective == TAG_BY_FLOW ? times.flow_s : times.stage_s,
-                   lacking(space, quick, program)};
+                   factors_lacking(space, quick, program)};
 }
 
 /* Tries the cut of one subset; returns the number of ops it duplicates. */

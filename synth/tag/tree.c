@@ -115,8 +115,8 @@ uint32_t tag_tree_child(const TagTree *tree, uint32_t a, uint32_t b)
 }
 
 /* The least cost of a group given its parent's action, and the action that has it. */
-static double least_of(const TagTree *tree, uint32_t i, uint32_t above, uint32_t first,
-                       uint32_t end, uint16_t *choice)
+static double tree_least_of(const TagTree *tree, uint32_t i, uint32_t above,
+                            uint32_t first, uint32_t end, uint16_t *choice)
 {
     KILTER_ASSERT(first < end);
     const double *cost = &tree->cost[(size_t)i * tree->n_actions];
@@ -155,13 +155,14 @@ double tag_tree_least(TagTree *tree, const uint16_t *action, uint16_t *best)
         uint32_t first, end;
         open_actions(tree, action, i, &first, &end);
         if (parent == GRAPH_NONE) {
-            sum += least_of(tree, i, 0, first, end, &tree->choice[(size_t)i * n_actions]);
+            sum += tree_least_of(tree, i, 0, first, end,
+                                 &tree->choice[(size_t)i * n_actions]);
             continue;
         }
         uint32_t above, last;
         open_actions(tree, action, parent, &above, &last);
         for (; above < last; above++)
-            tree->cost[(size_t)parent * n_actions + above] += least_of(
+            tree->cost[(size_t)parent * n_actions + above] += tree_least_of(
                 tree, i, above, first, end, &tree->choice[(size_t)i * n_actions + above]);
     }
     for (uint32_t k = 0; best && k < tree->n; k++) {

@@ -36,7 +36,7 @@ static uint8_t *readers(const Graph *graph)
     return read;
 }
 
-static double bytes_of(const Graph *graph, TensorId tensor)
+static double again_bytes_of(const Graph *graph, TensorId tensor)
 {
     const Tensor *t = graph_tensor(graph, tensor);
     return (double)tensor_elements(t) * dtype_bytes(t->dtype);
@@ -51,7 +51,7 @@ static double saved_by(const Graph *graph, const uint8_t *read, OpId id)
     double bytes = kept ? (double)tensor_elements(graph_tensor(graph, beside)) * kept : 0;
     for (uint32_t o = 0; o < op->n_out; o++)
         if (read[op->out[o]] == READ_BACKWARD)
-            bytes += bytes_of(graph, op->out[o]);
+            bytes += again_bytes_of(graph, op->out[o]);
     return bytes;
 }
 

@@ -131,8 +131,8 @@ static bool climb(const Training *t, const Again *again, uint32_t *best, GError 
 }
 
 /* Finds the best number of layers; *fits: whether any number fits. */
-static bool find_layers(const Training *t, const Again *again, bool *fits,
-                        uint32_t *n_full, GError **error)
+static bool train_find_layers(const Training *t, const Again *again, bool *fits,
+                              uint32_t *n_full, GError **error)
 {
     if (!find_fewest(t, again, n_full, error))
         return false;
@@ -161,13 +161,13 @@ static bool choose_mode(const Training *t, Again *chosen, uint32_t *n_full,
     uint32_t beside;
     bool fits, fits_beside = false;
     const Again none = *chosen, selective = {none.order, none.n, "selective"};
-    if (!find_layers(t, &none, &fits, n_full, error))
+    if (!train_find_layers(t, &none, &fits, n_full, error))
         return false;
     if (*n_full == 0)
         return true;
     const bool idle = is_idle(t->question->graph);
     const double plain_s = fits ? t->plan->iteration_time_s : INFINITY;
-    if (!idle && !find_layers(t, &selective, &fits_beside, &beside, error))
+    if (!idle && !train_find_layers(t, &selective, &fits_beside, &beside, error))
         return false;
     if (!idle && fits_beside && t->plan->iteration_time_s < plain_s) {
         *chosen = selective;

@@ -93,7 +93,7 @@ uint32_t export_inner_layers(const ExportCase *c, uint32_t stage)
     return end - first - (first == 0) - (end == last + 1);
 }
 
-static uint32_t stage_of(const ExportCase *c, const Instr *instr)
+static uint32_t case_stage_of(const ExportCase *c, const Instr *instr)
 {
     const Op *op = graph_get_op(c->graph, instr->op);
     const uint32_t layer = graph_get_op(c->graph, op->of)->layer;
@@ -132,7 +132,7 @@ GPtrArray *export_steps(const ExportCase *c)
         if (pass == PASS_UPDATE)
             continue;
         GArray *steps = g_ptr_array_index(groups, instr->group);
-        const ExportStep step = {.stage = stage_of(c, instr),
+        const ExportStep step = {.stage = case_stage_of(c, instr),
                                  .microbatch = n > 1 ? instr->microbatch : 0,
                                  .backward = pass == PASS_BACKWARD,
                                  .letter = pass == PASS_BACKWARD ? 'B' : 'F',

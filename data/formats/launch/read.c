@@ -539,7 +539,7 @@ static bool has_line(const char *text, const char *pattern)
 }
 
 /* Reads the table of ranks that exporters write. */
-static void take_ranks(const char *text, GPtrArray *rank)
+static void launch_take_ranks(const char *text, GPtrArray *rank)
 {
     static const char HEAD[] = "rank,machine,gpu,type\n";
     const char *at = strstr(text, HEAD);
@@ -585,7 +585,7 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
         refuse(error, "%s: expected a text of at most %d bytes", file, LAUNCH_MOST_BYTES);
         return NULL;
     }
-    take_ranks(copy, launch->rank);
+    launch_take_ranks(copy, launch->rank);
     const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
                lines = toml || has_line(copy, RECIPE);
     r.titan = *begin != '{' && (toml || has_line(copy, "^[ \t]*config\\.[a-z_.]+ *="));

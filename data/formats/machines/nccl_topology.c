@@ -80,7 +80,7 @@ static char *pci_id(const char *vendor, const char *device)
 
 /* Whether a PCI device is a GPU: a display or accelerator of a GPU vendor, since mainboards have
  * small displays, too. */
-static bool is_gpu(const char *class, const char *vendor)
+static bool nccl_topology_is_gpu(const char *class, const char *vendor)
 {
     const bool maker =
         !*vendor || strcmp(vendor, "0x10de") == 0 || strcmp(vendor, "0x1002") == 0;
@@ -125,7 +125,7 @@ static void begin_pci(Reader *reader, const char **attributes, Level *level)
     machine->nic_pci += level->nic;
     if (machine->nic_pci > MACHINE_MAX_NICS)
         fail(reader, "expected at most %d NICs in a machine", MACHINE_MAX_NICS);
-    if (!is_gpu(class, vendor))
+    if (!nccl_topology_is_gpu(class, vendor))
         return;
     MachineGpu *gpu = add_gpu(reader);
     if (!gpu)
@@ -356,7 +356,7 @@ static void warn_unknown(Reader *reader)
                           (const char *)names[i]);
 }
 
-static bool finish(Reader *reader, GError **error)
+static bool nccl_topology_finish(Reader *reader, GError **error)
 {
     MachineFile *machine = reader->machine;
     drop_mere_pci(reader);
@@ -406,7 +406,7 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
                (unsigned long)XML_GetCurrentLineNumber(reader.parser),
                XML_ErrorString(XML_GetErrorCode(reader.parser)));
     else
-        good = finish(&reader, error);
+        good = nccl_topology_finish(&reader, error);
     XML_ParserFree(reader.parser);
     g_ptr_array_unref(reader.target);
     unref_arrays(reader.origin, reader.count, reader.has_element);

@@ -39,7 +39,7 @@ static uint32_t gpu_number(const char *word)
     return *end == '\0' && number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
 }
 
-static bool read_header(Rocm *rocm, char **word, GError **error)
+static bool rocm_smi_read_header(Rocm *rocm, char **word, GError **error)
 {
     rocm->n = 0;
     for (; *word; word++) {
@@ -56,7 +56,7 @@ static bool read_header(Rocm *rocm, char **word, GError **error)
     return true;
 }
 
-static bool read_row(Rocm *rocm, uint32_t gpu, char **word, GError **error)
+static bool rocm_smi_read_row(Rocm *rocm, uint32_t gpu, char **word, GError **error)
 {
     uint32_t column = 0;
     if (gpu >= rocm->n_gpus)
@@ -76,7 +76,7 @@ static bool read_row(Rocm *rocm, uint32_t gpu, char **word, GError **error)
 }
 
 /* "GPU[0] : Card series: AMD Instinct MI250X" and the like. */
-static void read_product(Rocm *rocm, const char *line)
+static void rocm_smi_read_product(Rocm *rocm, const char *line)
 {
     static const char *const KEY[] = {
         "Card series:", "Card Series:", "Card model:", "Card Model:", "Product Name:"};
@@ -101,7 +101,7 @@ static bool read_line(Rocm *rocm, char *line, GError **error)
         rocm->n = 0;
         return true;
     }
-    read_product(rocm, line);
+    rocm_smi_read_product(rocm, line);
     g_auto(GStrv) words = g_strsplit_set(line, " \t", -1);
     const uint32_t first = *words ? gpu_number(*words) : UINT32_MAX;
     if (first == UINT32_MAX)
@@ -110,13 +110,13 @@ static bool read_line(Rocm *rocm, char *line, GError **error)
     while (*second && !**second)
         second++;
     if (rocm->n == 0 || (*second && gpu_number(*second) != UINT32_MAX))
-        return read_header(rocm, words, error);
-    return read_row(rocm, first, second, error);
+        return rocm_smi_read_header(rocm, words, error);
+    return rocm_smi_read_row(rocm, first, second, error);
 }
 
 /* xGMI links of one hop: between dies of a package and neighbours the file does not tell how many
  * there are, so it is one. */
-static bool add_gpus(Rocm *rocm, GError **error)
+static bool rocm_smi_add_gpus(Rocm *rocm, GError **error)
 {
     MachineFile *machine = rocm->machine;
     uint32_t xgmi = 0, pcie = 0;
@@ -175,7 +175,7 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
     if (good && rocm->n_gpus == 0)
         good = rocm_fail(rocm, error,
                          "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo)");
-    good = good && add_gpus(rocm, error);
+    good = good && rocm_smi_add_gpus(rocm, error);
     free_items(rocm->product, MOST_GPUS);
     free_each(rocm->type, rocm->hops, rocm);
     return good;

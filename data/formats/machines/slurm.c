@@ -220,8 +220,8 @@ static const char *word_at(char *const *word, uint32_t n, int32_t column)
     return column >= 0 && (uint32_t)column < n ? word[column] : "";
 }
 
-static bool read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
-                       GError **error)
+static bool slurm_read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
+                             GError **error)
 {
     int32_t nodes = -1, gres = -1, features = -1, state = -1;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
@@ -271,7 +271,7 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
         return NULL;
     }
     if (next_record(text) ? !read_records(slurm, seen, text, error)
-                          : !read_table(slurm, seen, text, error))
+                          : !slurm_read_table(slurm, seen, text, error))
         return NULL;
     if (slurm->node->len == 0) {
         refuse(error,

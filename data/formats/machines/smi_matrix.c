@@ -27,7 +27,7 @@ typedef struct {
     char *cut;         /* a name "Tesla V100-SXM2..." whose memory is in the next line */
 } Matrix;
 
-static bool fail(const Matrix *matrix, GError **error, const char *expected)
+static bool smi_matrix_fail(const Matrix *matrix, GError **error, const char *expected)
 {
     return refuse(error, "%s:%u: expected %s", matrix->machine->file, matrix->line,
                   expected);
@@ -49,13 +49,14 @@ static bool read_header(Matrix *matrix, char **word, uint32_t n, GError **error)
            strcmp(word[columns], "NUMA") != 0 && strcmp(word[columns], "GPU") != 0)
         columns++;
     if (columns >= MAX_COLUMNS)
-        return fail(matrix, error, "fewer columns");
+        return smi_matrix_fail(matrix, error, "fewer columns");
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < columns; i++)
             if (is_gpu(word[i]) == (pass == 0)) {
                 for (uint32_t j = 0; j < matrix->n; j++)
                     if (strcmp(matrix->name[j], word[i]) == 0)
-                        return fail(matrix, error, "columns with names of their own");
+                        return smi_matrix_fail(matrix, error,
+                                               "columns with names of their own");
                 matrix->order[i] = matrix->n;
                 matrix->n_gpus += pass == 0;
                 matrix->name[matrix->n++] = g_strdup(word[i]);
@@ -83,12 +84,12 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     for (uint32_t i = 0; i < matrix->n && i + 1 < n; i++) {
         const char *code = word[i + 1];
         if (links_of(code) < 0)
-            return fail(matrix, error,
-                        "codes such as X, NV4, PIX, PXB, PHB, NODE or SYS");
+            return smi_matrix_fail(matrix, error,
+                                   "codes such as X, NV4, PIX, PXB, PHB, NODE or SYS");
         const uint32_t column = matrix->order[i];
         if ((strcmp(code, "X") == 0) != (column == row))
-            return fail(matrix, error,
-                        "X where row and column are the same, and only there");
+            return smi_matrix_fail(matrix, error,
+                                   "X where row and column are the same, and only there");
         g_strlcpy(matrix->code[(size_t)row * matrix->n + column], code, CODE_BYTES);
     }
     return true;
@@ -103,7 +104,7 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
     if (*end != ':')
         return true;
     if (gpu >= MAX_COLUMNS)
-        return fail(matrix, error, MOST_GPUS);
+        return smi_matrix_fail(matrix, error, MOST_GPUS);
     g_autofree char *name = g_strstrip(g_strdup(end + 1));
     char *parenthesis = strstr(name, " (");
     if (parenthesis)
@@ -111,8 +112,9 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
     if (!matrix->product[gpu])
         matrix->product[gpu] = g_steal_pointer(&name);
     else if (strcmp(matrix->product[gpu], name) != 0)
-        return fail(matrix, error,
-                    "one list of GPUs; a GPU of this number has another name above");
+        return smi_matrix_fail(
+            matrix, error,
+            "one list of GPUs; a GPU of this number has another name above");
     return true;
 }
 
@@ -143,7 +145,7 @@ static bool read_cells(Matrix *matrix, const char *line, GError **error)
     for (char **at = cell; *at; at++) {
         const char *product = product_of(matrix, *at);
         if (product && matrix->n_listed >= MAX_COLUMNS)
-            return fail(matrix, error, MOST_GPUS);
+            return smi_matrix_fail(matrix, error, MOST_GPUS);
         if (product && !matrix->product[matrix->n_listed])
             matrix->product[matrix->n_listed++] = g_strdup(product);
     }
@@ -163,7 +165,7 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
             !read_product(matrix, product, error))
             return false;
         if (g_str_has_prefix(g_strchug(*line), "MIG "))
-            return fail(
+            return smi_matrix_fail(
                 matrix, error,
                 "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
                 "sheet describes");
@@ -315,7 +317,7 @@ static bool add_listed(const Matrix *matrix, GError **error)
                   machine->file);
 }
 
-static bool finish(const Matrix *matrix, uint32_t most_links, GError **error)
+static bool smi_matrix_finish(const Matrix *matrix, uint32_t most_links, GError **error)
 {
     MachineFile *machine = matrix->machine;
     if (matrix->n_gpus == 0)
@@ -335,8 +337,8 @@ bool smi_matrix_parse(const char *text, const Sheets *sheets, MachineFile *machi
 {
     g_autofree char *copy = g_strdup(text);
     Matrix matrix = {.machine = machine, .sheets = sheets};
-    const bool good =
-        read_lines(&matrix, copy, error) && finish(&matrix, sheets->most_nvlinks, error);
+    const bool good = read_lines(&matrix, copy, error) &&
+                      smi_matrix_finish(&matrix, sheets->most_nvlinks, error);
     free_items(matrix.name, matrix.n);
     free_items(matrix.product, MAX_COLUMNS);
     g_free(matrix.code);

@@ -131,7 +131,7 @@ static bool in_event(const Reader *reader)
     return reader->depth >= 3 && strcmp(key_at(reader, 1), "traceEvents") == 0;
 }
 
-static bool begin(void *data, bool array)
+static bool kineto_begin(void *data, bool array)
 {
     Reader *reader = data;
     if (reader->depth == 0 && array) { /* the events alone */
@@ -280,4 +280,5 @@ static void take_number(void *data, double value)
     }
 }
 
-const JsonEvents KINETO_EVENTS = {begin, end, take_key, take_text, take_number, lost};
+const JsonEvents KINETO_EVENTS = {kineto_begin, end,         take_key,
+                                  take_text,    take_number, lost};

@@ -25,7 +25,7 @@ static void strides_of(const OnnxValue *value, uint32_t rank,
 }
 
 /* The element of an operand with these steps that belongs to element i of a result. */
-static uint64_t place(const OnnxValue *out, const uint64_t *step, uint64_t i)
+static uint64_t onnx_place(const OnnxValue *out, const uint64_t *step, uint64_t i)
 {
     uint64_t at = 0;
     for (uint32_t d = out->rank; d-- > 0;) {
@@ -73,11 +73,11 @@ bool onnx_fold_spread(const Fold *f)
     if (n_in < (choice ? 3 : 2))
         return false;
     for (uint64_t i = 0; i < f->n; i++) {
-        const double a = f->in[0]->value[place(f->out, step[0], i)],
-                     b = f->in[1]->value[place(f->out, step[1], i)];
+        const double a = f->in[0]->value[onnx_place(f->out, step[0], i)],
+                     b = f->in[1]->value[onnx_place(f->out, step[1], i)];
         f->to[i] = !choice  ? formula(f->node, whole, a, b)
                    : a != 0 ? b
-                            : f->in[2]->value[place(f->out, step[2], i)];
+                            : f->in[2]->value[onnx_place(f->out, step[2], i)];
     }
     return true;
 }
@@ -87,7 +87,7 @@ bool onnx_fold_expand(const Fold *f)
     uint64_t step[ONNX_MAX_RANK];
     strides_of(f->in[0], f->out->rank, step);
     for (uint64_t i = 0; i < f->n; i++)
-        f->to[i] = f->in[0]->value[place(f->out, step, i)];
+        f->to[i] = f->in[0]->value[onnx_place(f->out, step, i)];
     return true;
 }
 
@@ -101,7 +101,7 @@ bool onnx_fold_transpose(const Fold *f)
     for (uint32_t d = 0; d < rank; d++)
         moved[d] = step[n == rank ? onnx_axis(perm[d], rank) : rank - 1 - d];
     for (uint64_t i = 0; i < f->n; i++)
-        f->to[i] = f->in[0]->value[place(f->out, moved, i)];
+        f->to[i] = f->in[0]->value[onnx_place(f->out, moved, i)];
     return true;
 }
 

@@ -77,7 +77,7 @@ static void put_varint(GByteArray *to, uint64_t value)
     } while (value > 0);
 }
 
-static void put_number(GByteArray *to, uint32_t field, uint64_t value)
+static void perfetto_put_number(GByteArray *to, uint32_t field, uint64_t value)
 {
     put_varint(to, field << 3 | WIRE_VARINT);
     put_varint(to, value);
@@ -107,9 +107,9 @@ static void put_message(GByteArray *to, uint32_t field, GByteArray *message)
 /* Ends the packet. */
 static void put_packet(Perfetto *perfetto)
 {
-    put_number(perfetto->packet, PACKET_SEQUENCE, 1);
-    put_number(perfetto->packet, PACKET_FLAGS,
-               perfetto->to->len ? FLAG_NEEDS : FLAG_CLEARED);
+    perfetto_put_number(perfetto->packet, PACKET_SEQUENCE, 1);
+    perfetto_put_number(perfetto->packet, PACKET_FLAGS,
+                        perfetto->to->len ? FLAG_NEEDS : FLAG_CLEARED);
     put_message(perfetto->to, TRACE_PACKET, perfetto->packet);
 }
 
@@ -124,7 +124,7 @@ static uint64_t number_of(Perfetto *perfetto, uint32_t kind, const json_t *event
         return number;
     number = g_hash_table_size(numbers) + 1;
     g_autoptr(GByteArray) one = g_byte_array_new(), texts = g_byte_array_new();
-    put_number(one, TEXT_NUMBER, number);
+    perfetto_put_number(one, TEXT_NUMBER, number);
     put_bytes(one, TEXT, text, strlen(text));
     put_message(texts, kind, one);
     put_message(perfetto->packet, PACKET_TEXTS, texts);
@@ -154,19 +154,19 @@ static void put_track(Perfetto *perfetto, const char *name, uint64_t track)
 {
     const uint64_t process = track / TRACKS * TRACKS;
     GByteArray *to = perfetto->message, *part = perfetto->part;
-    put_number(to, TRACK_ID, track);
+    perfetto_put_number(to, TRACK_ID, track);
     if (track == process) {
-        put_number(part, PROCESS_ID, process / TRACKS); /* 0 is the kernel */
+        perfetto_put_number(part, PROCESS_ID, process / TRACKS); /* 0 is the kernel */
         put_bytes(part, PROCESS_NAME, name, strlen(name));
         put_message(to, TRACK_PROCESS, part);
-        put_number(to, TRACK_ORDER, ORDER_EXPLICIT);
+        perfetto_put_number(to, TRACK_ORDER, ORDER_EXPLICIT);
     } else {
         put_bytes(to, TRACK_NAME, name, strlen(name));
-        put_number(to, TRACK_PARENT, process);
-        put_number(to, TRACK_RANK, track - process);
+        perfetto_put_number(to, TRACK_PARENT, process);
+        perfetto_put_number(to, TRACK_RANK, track - process);
     }
     if (track == process + COUNTER_TRACK) {
-        put_number(part, COUNTER_UNIT, UNIT_BYTES);
+        perfetto_put_number(part, COUNTER_UNIT, UNIT_BYTES);
         put_message(to, TRACK_COUNTER, part);
     }
     put_message(perfetto->packet, PACKET_TRACK, to);
@@ -183,9 +183,9 @@ static uint64_t ns_of(double us)
 /* Ends an event. */
 static void put_event(Perfetto *perfetto, uint64_t ns, uint64_t track, uint32_t type)
 {
-    put_number(perfetto->message, EVENT_TYPE, type);
-    put_number(perfetto->message, EVENT_TRACK, track);
-    put_number(perfetto->packet, PACKET_TIMESTAMP, ns);
+    perfetto_put_number(perfetto->message, EVENT_TYPE, type);
+    perfetto_put_number(perfetto->message, EVENT_TRACK, track);
+    perfetto_put_number(perfetto->packet, PACKET_TIMESTAMP, ns);
     put_message(perfetto->packet, PACKET_EVENT, perfetto->message);
     put_packet(perfetto);
 }
@@ -205,12 +205,15 @@ static void put_counter(Perfetto *perfetto, const json_t *event, double us)
 
 static void put_argument(Perfetto *perfetto, const char *key, const json_t *value)
 {
-    put_number(perfetto->part, ARGUMENT_NAME, number_of(perfetto, ARGUMENTS, NULL, key));
+    perfetto_put_number(perfetto->part, ARGUMENT_NAME,
+                        number_of(perfetto, ARGUMENTS, NULL, key));
     if (json_is_string(value))
-        put_number(perfetto->part, ARGUMENT_TEXT,
-                   number_of(perfetto, ARGUMENT_TEXTS, NULL, json_string_value(value)));
+        perfetto_put_number(
+            perfetto->part, ARGUMENT_TEXT,
+            number_of(perfetto, ARGUMENT_TEXTS, NULL, json_string_value(value)));
     else
-        put_number(perfetto->part, ARGUMENT_INTEGER, (uint64_t)json_integer_value(value));
+        perfetto_put_number(perfetto->part, ARGUMENT_INTEGER,
+                            (uint64_t)json_integer_value(value));
     put_message(perfetto->message, EVENT_ARGUMENT, perfetto->part);
 }
 
@@ -246,9 +249,10 @@ static void put_slice(Perfetto *perfetto, const json_t *event, double us,
     json_t *value;
     json_object_foreach (json_object_get(event, "args"), name, value)
         put_argument(perfetto, name, value);
-    put_number(perfetto->message, EVENT_CATEGORY,
-               number_of(perfetto, CATEGORIES, event, "cat"));
-    put_number(perfetto->message, EVENT_NAME, number_of(perfetto, NAMES, event, "name"));
+    perfetto_put_number(perfetto->message, EVENT_CATEGORY,
+                        number_of(perfetto, CATEGORIES, event, "cat"));
+    perfetto_put_number(perfetto->message, EVENT_NAME,
+                        number_of(perfetto, NAMES, event, "name"));
     for (uint32_t i = 0; i < n_out; i++)
         put_fixed(perfetto->message, EVENT_FLOW, flow[i]);
     put_event(perfetto, start, track, TYPE_BEGIN);

@@ -3,7 +3,7 @@
 
 #include "sim/network/lower/lower.h"
 
-static double between(const Lower *lower, uint32_t i, uint32_t j)
+static double direct_between(const Lower *lower, uint32_t i, uint32_t j)
 {
     return lower_share_from(lower, i) * lower_share_to(lower, j) *
            lower->collective->bytes;
@@ -18,13 +18,13 @@ bool lower_pairwise(Lower *lower, GError **error)
     for (uint32_t k = 1; k < n; k++) {
         double largest = 0;
         for (uint32_t i = 0; i < n; i++)
-            largest = fmax(largest, between(lower, ring[i], ring[(i + k) % n]));
+            largest = fmax(largest, direct_between(lower, ring[i], ring[(i + k) % n]));
         for (uint32_t g = 0; g < lower->n_groups; g++)
             for (uint32_t i = 0; i < n; i++) {
                 const uint32_t a = ring[(size_t)g * n + i],
                                b = ring[(size_t)g * n + (i + k) % n];
                 lower_message(lower, g, a, b,
-                              largest > 0 ? between(lower, a, b) / largest : 0);
+                              largest > 0 ? direct_between(lower, a, b) / largest : 0);
             }
         lower_rounds(lower, 1, largest, 0);
     }
@@ -50,7 +50,7 @@ bool lower_direct_all_to_all(Lower *lower, GError **error)
         for (uint32_t k = 1; k < lower->n; k++)
             for (uint32_t i = 0; i < lower->n; i++)
                 lower_free(lower, g, i, (i + k) % lower->n,
-                           between(lower, i, (i + k) % lower->n));
+                           direct_between(lower, i, (i + k) % lower->n));
     return true;
 }
 

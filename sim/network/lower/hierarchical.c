@@ -107,8 +107,8 @@ static double sum_index_to(const Hierarchy *h, const uint32_t *ring, uint32_t i)
 
 /* One round: position i sends held[i] wanted[j] V to every j of its machine (`inside`) or of
  * its index. */
-static void exchange(const Hierarchy *h, bool inside, const double *held,
-                     const double *wanted)
+static void hierarchical_exchange(const Hierarchy *h, bool inside, const double *held,
+                                  const double *wanted)
 {
     Lower *lower = h->lower;
     const uint32_t n = lower->n, near = inside ? h->gpus : h->machines;
@@ -143,13 +143,13 @@ bool lower_hierarchical_all_to_all(Lower *lower, GError **error)
         held[k] = lower_share_from(lower, ring[k % n]);
         wanted[k] = sum_index_to(&hierarchy, ring, k % n);
     }
-    exchange(&hierarchy, true, held, wanted);
+    hierarchical_exchange(&hierarchy, true, held, wanted);
     /* GPU l elsewhere gets its parts from this machine. */
     for (uint32_t k = 0; k < lower->n_groups * n; k++) {
         const uint32_t *ring = &lower->ring[(size_t)(k / n) * n];
         held[k] = sum_machine_from(&hierarchy, ring, k % n);
         wanted[k] = lower_share_to(lower, ring[k % n]);
     }
-    exchange(&hierarchy, false, held, wanted);
+    hierarchical_exchange(&hierarchy, false, held, wanted);
     return true;
 }

@@ -52,7 +52,7 @@ void sim_run_free(SimRun *run)
 }
 
 /* Calls `done`, once the least time has passed; this may free the run. */
-static void end_run(SimRun *run, SimEngine *engine)
+static void lower_end_run(SimRun *run, SimEngine *engine)
 {
     const double end_s = run->start_s + run->lowered->least_s;
     if (!run->done)
@@ -72,7 +72,7 @@ static void finish_rank(SimRun *run, uint32_t rank)
     if (run->rank_done)
         run->rank_done(engine, run->context, rank);
     if (last)
-        end_run(run, engine);
+        lower_end_run(run, engine);
 }
 
 /* Counts all ranks as done; the last call may free the run. */
@@ -85,7 +85,7 @@ static void finish_all(SimRun *run, SimEngine *engine)
         return;
     }
     run->n_done = n_ranks;
-    end_run(run, engine);
+    lower_end_run(run, engine);
 }
 
 static SimFlowId start_flow(SimRun *run, const SimUse *use, uint32_t n_uses, double bytes,

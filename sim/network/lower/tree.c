@@ -31,7 +31,7 @@ static uint32_t depth_of(uint32_t n)
 
 typedef enum { TREE_FIRST, TREE_MIRRORED, TREE_SHIFTED } TreeKind;
 
-static uint32_t place(uint32_t n, uint32_t i, TreeKind kind)
+static uint32_t tree_place(uint32_t n, uint32_t i, TreeKind kind)
 {
     return kind == TREE_FIRST ? i : kind == TREE_MIRRORED ? n - 1 - i : (i + 1) % n;
 }
@@ -43,8 +43,8 @@ static void tree_hops(Lower *lower, uint32_t root, TreeKind kind, bool up, bool 
     for (uint32_t g = 0; g < lower->n_groups; g++) {
         const uint32_t turn = root < n ? lower->position[(size_t)g * n + root] : 0;
         for (uint32_t i = 1; i < n; i++) {
-            const uint32_t child = (place(n, i, kind) + turn) % n;
-            const uint32_t parent = (place(n, parent_of(n, i), kind) + turn) % n;
+            const uint32_t child = (tree_place(n, i, kind) + turn) % n;
+            const uint32_t parent = (tree_place(n, parent_of(n, i), kind) + turn) % n;
             if (up)
                 lower_hop(lower, g, child, parent, 1);
             if (down)
@@ -123,8 +123,8 @@ bool lower_machine_tree(Lower *lower, GError **error)
             for (TreeKind kind = TREE_FIRST; kind <= TREE_SHIFTED; kind++) {
                 if (kind == (h % 2 ? TREE_MIRRORED : TREE_SHIFTED))
                     continue;
-                const uint32_t child = head[place(h, i, kind)],
-                               parent = head[place(h, parent_of(h, i), kind)];
+                const uint32_t child = head[tree_place(h, i, kind)],
+                               parent = head[tree_place(h, parent_of(h, i), kind)];
                 lower_hop(lower, g, child, parent, half);
                 lower_hop(lower, g, parent, child, half);
             }

@@ -259,7 +259,8 @@ KILTER_INLINE void eliminate_first_input(Elimination *e, uint32_t state0, uint32
 }
 
 /* The state after, for forms of the inputs afterwards. */
-static uint32_t state_after(const Choices *c, const uint32_t *after, const uint32_t *g)
+static uint32_t elimination_state_after(const Choices *c, const uint32_t *after,
+                                        const uint32_t *g)
 {
     uint32_t to = 0;
     for (uint32_t i = 0; i < TRANSITION_IN; i++)
@@ -281,7 +282,7 @@ static void elimination_add_arcs(const Elimination *e, Choices *c, const uint32_
     double *least = &g_array_index(c->arcs.least, double, 0);
     for (uint32_t a = 0; a < e->n_afters[0] * e->n_afters[1]; a++) {
         const uint32_t after[] = {a / e->n_afters[1], a % e->n_afters[1]};
-        const uint32_t first = state_after(c, after, g) * e->n_out;
+        const uint32_t first = elimination_state_after(c, after, g) * e->n_out;
         for (uint32_t o = 0; o < e->n_out; o++, s += e->lanes)
             if (isfinite(*s)) {
                 memcpy(least + (size_t)len * n_classes, s, n * sizeof *s);

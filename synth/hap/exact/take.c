@@ -39,7 +39,8 @@ static inline void least_over_arcs(const double *from, uint32_t width, const Fan
 }
 
 /* The costs after the move by state `to` and other state, in rows of `width`. */
-static void gather(const Move *move, const double *after, uint32_t width, double *row)
+static void take_gather(const Move *move, const double *after, uint32_t width,
+                        double *row)
 {
     const uint32_t n = move->n_others;
     for (uint32_t to = 0; to < move->choices->n_to; to++, row += width) {
@@ -85,7 +86,7 @@ void move_take_arcs(const Move *move, const double *after, uint32_t n_after,
     const uint32_t width = (move->n_others + LANES - 1) / LANES * LANES;
     g_autofree double *scratch = g_new(double, (size_t)c->n_to *width);
     for (uint32_t h = 0; h < c->pricer->n_classes; h++) {
-        gather(move, after + (size_t)h * n_after, width, scratch);
+        take_gather(move, after + (size_t)h * n_after, width, scratch);
         take_arcs(move, h, scratch, width, before + (size_t)h * c->n_in * move->n_others);
     }
 }

@@ -297,8 +297,9 @@ const GArray *choices_along(Choices *c, uint32_t in, uint32_t arc, const Times *
     return found->transitions = find_along(c, in, arc, &found->slack);
 }
 
-static const ParameterPlan *plan_of(Choices *c, uint32_t p, const Choice *choice,
-                                    const Transition *transition)
+static const ParameterPlan *transition_plan_of(Choices *c, uint32_t p,
+                                               const Choice *choice,
+                                               const Transition *transition)
 {
     KILTER_ASSERT(p < c->view.n_parameters);
     uint32_t input = c->view.parameter[p];
@@ -321,9 +322,9 @@ double transition_memory(Choices *c, const Transition *transition)
         needs.out[o] = rule->form[c->op->n_in + o];
     double charge = choices_saved_memory(c, &needs, &choice);
     values_at (uint32_t, input, p, view->parameter, view->n_parameters) {
-        charge +=
-            parameter_plan_memory(c->pricer, c->op->in[input], choice.kept[input],
-                                  choice.made[input], plan_of(c, p, &choice, transition));
+        charge += parameter_plan_memory(c->pricer, c->op->in[input], choice.kept[input],
+                                        choice.made[input],
+                                        transition_plan_of(c, p, &choice, transition));
     }
     return charge;
 }
@@ -348,7 +349,7 @@ void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transi
         assignment->gradient[op->out[o]] = transition->gradient[o];
     for (uint32_t p = 0; p < view->n_parameters; p++)
         parameter_plan_apply(graph, op->in[view->parameter[p]],
-                             plan_of(c, p, &choice, transition), assignment);
+                             transition_plan_of(c, p, &choice, transition), assignment);
     Held held[TRANSITION_IN];
     choices_inputs(c, in, held);
     for (uint32_t i = 0; i < view->n_in; i++) {

@@ -362,7 +362,7 @@ static Program *best_program(const Search *s, GError **error)
                           NULL, error);
 }
 
-static bool search(Search *s, SynthResult *result, GError **error)
+static bool reference_run(Search *s, SynthResult *result, GError **error)
 {
     s->theory = reference_theory_new(s->pricer, error);
     if (!s->theory)
@@ -396,7 +396,7 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
                 .by_computed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                                      (GDestroyNotify)g_array_unref),
                 .best_s = INFINITY};
-    bool done = search(&s, result, error);
+    bool done = reference_run(&s, result, error);
     if (done)
         result->time_s = synth_time(&pricer, result->program, ratio, 0);
     reference_theory_free(s.theory);

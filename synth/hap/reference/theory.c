@@ -80,7 +80,7 @@ static void add_collective(const Pricer *pricer, Collective kind, TensorId tenso
 
 /* The plan of a parameter that an op reads in `form`: it rests and is updated in that form, or
  * whole if its update cannot be cut so. */
-static ParameterPlan plan_of(const Graph *graph, TensorId parameter, Form form)
+static ParameterPlan theory_plan_of(const Graph *graph, TensorId parameter, Form form)
 {
     if (!parameter_updates_in(graph, parameter, form))
         form = FORM_IDENTITY;
@@ -104,7 +104,8 @@ static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
                        &fused->comm_s, &fused->update);
     }
     Rule rule;
-    parameter_update_rule(graph, update, plan_of(graph, parameter, form).update, &rule);
+    parameter_update_rule(graph, update, theory_plan_of(graph, parameter, form).update,
+                          &rule);
     Times work = price_rule(pricer, update, &rule);
     times_add(pricer, &fused->update, &work);
 }
@@ -363,7 +364,7 @@ static void assign_computation(const Graph *graph, const Fused *fused, const For
         assignment->rule[backward[k]] = fused->backward[k];
     for (uint32_t i = 0; i < op->n_in; i++)
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
-            ParameterPlan plan = plan_of(
+            ParameterPlan plan = theory_plan_of(
                 graph, op->in[i], rest ? rest[op->in[i]] : fused->triple.rule.form[i]);
             parameter_plan_apply(graph, op->in[i], &plan, assignment);
         }
