@@ -178,6 +178,12 @@ static void test_says_so(void **state)
         "plan gemma-3-27b:seq=4096,global_batch=128 2x8xh20@4xib-ndr -p joint "
         "--granularity gpu --for pytorch",
         3, "that pytorch runs fits the memory");
+    /* Replicas of unlike devices take unlike parts of the batch where the framework can do it. */
+    g_auto(Ran) uneven = program_run_good(
+        box, "plan gpt2:layers=4,hidden=256,heads=4,seq=64,vocab=512,global_batch=48 "
+             "hap-8 -p joint --granularity gpu --for ddp -o s.json");
+    g_autofree char *plan = sandbox_read(box, "s.json");
+    assert_non_null(strstr(plan, "\"shares\": \"9 9 5 5 5 5 5 5\""));
     static const struct {
         const char *line, *why;
     } CASE[] = {

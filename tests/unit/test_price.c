@@ -266,6 +266,32 @@ static void test_regions(void **state)
 
 /* --- refusals --- */
 
+/* The ranks on the machine that has the most of a set, and the machines of one, in any order. */
+static void test_ranks_of_machines(void **state)
+{
+    (void)state;
+    static const uint32_t UP[] = {0, 1, 2, 8, 9}, DOWN[] = {9, 8, 2, 1, 0},
+                          ALONE[] = {3, 11};
+    static const struct {
+        PriceSets sets;
+        uint32_t most, hosts;
+    } CASE[] = {{{1, 5, UP}, 3, 2},
+                {{1, 5, DOWN}, 3, 2},
+                {{1, 2, ALONE}, 1, 2},
+                {{1, 3, UP}, 3, 1}};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_load("8xh100-sxm@8xib-ndr+4xa100-80g@4xib-hdr", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t c = 0; c < G_N_ELEMENTS(CASE); c++) {
+        PricePlace place;
+        price_place(view, &CASE[c].sets, &place);
+        assert_int_equal(place.most, CASE[c].most);
+        assert_int_equal(place.hosts, CASE[c].hosts);
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -333,9 +359,13 @@ static void test_logs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),    cmocka_unit_test(test_prices),
-        cmocka_unit_test(test_written),  cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_ranks_of_machines),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_logs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -470,6 +470,29 @@ static void test_own_sheets_only(void **state)
     g_rmdir(folder);
 }
 
+/* Curves of collectives go by the slowest port, wherever its machine stands. */
+static void test_slowest_port(void **state)
+{
+    (void)state;
+    static const char *const NAME[] = {
+        "8xh100-sxm@8xib-ndr+8xb200@8xib-xdr+8xa100-80g@8xib-hdr",
+        "8xb200@8xib-xdr+8xa100-80g@8xib-hdr+8xh100-sxm@8xib-ndr",
+        "8xa100-80g@8xib-hdr+8xb200@8xib-xdr+8xh100-sxm@8xib-ndr"};
+    double least = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NAME); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster = cluster_load(NAME[i], &error);
+        assert_no_error(error);
+        double slowest = INFINITY;
+        for (uint32_t m = 0; m < cluster->n_machines; m++)
+            slowest = fmin(slowest, cluster->machine[m].port.bandwidth);
+        assert_int_equal(cluster->n_machines, 3);
+        assert_true(cluster->curves.port.bandwidth == slowest);
+        assert_true(i == 0 || slowest == least);
+        least = slowest;
+    }
+}
+
 /* Gaps in a user's own sheet are said: a number that its generation gives, or that its ops take a
  * share of the peak. Bundled sheets and types without a sheet have no gaps. */
 static void test_gaps_of_sheets(void **state)
@@ -597,6 +620,7 @@ int main(void)
         cmocka_unit_test(test_peaks_are_asked_about),
         cmocka_unit_test(test_large_machines),
         cmocka_unit_test(test_own_sheets_only),
+        cmocka_unit_test(test_slowest_port),
         cmocka_unit_test(test_gaps_of_sheets),
         cmocka_unit_test(test_machines_in_a_word),
     };
