@@ -53,6 +53,34 @@ static void test_kinds_in_order(void **state)
     assert_at_most(plan->iteration_time_s, amp->iteration_time_s);
 }
 
+/* On many kinds, numbers of stages near the best one without a schedule of more chunks are tried with it: 16 stages take 0.1785 s, where
+ * the best of the others takes 0.1816 s. */
+static void test_near_numbers_of_stages(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device, *nic;
+        uint32_t count;
+    } KIND[] = {{"a100-40g", "eth-100", 8}, {"l4", "ib-hdr", 8},
+                {"t4", "eth-100", 16},      {"h100", "eth-25", 16},
+                {"a100-80g", "eth-25", 8},  {"v100-32g", "eth-100", 8}};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new("machines:\n");
+    for (uint32_t k = 0; k < G_N_ELEMENTS(KIND); k++)
+        g_string_append_printf(
+            text, "  - {device: %s, gpus: 4, count: %u, inner: pcie4, nic: %s}\n",
+            KIND[k].device, KIND[k].count, KIND[k].nic);
+    g_autoptr(Cluster) cluster = cluster_parse("five", text->str, text->len, &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Plan) plan =
+        plan_by("joint",
+                "gpt2:layers=48,hidden=1024,heads=16,ffn=4096,seq=512,vocab=8192,"
+                "global_batch=512,precision=mixed",
+                view, 1);
+    assert_at_most(plan->iteration_time_s, 0.180);
+}
+
 /* A search with more work also makes what one with less work finds: where memory is tight, programs that
  * do not fit keep none that fit from being made. The second case is a long one. */
 static void test_more_work_is_never_worse(void **state)
@@ -83,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kinds_in_order),
+        cmocka_unit_test(test_near_numbers_of_stages),
         cmocka_unit_test(test_more_work_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -362,14 +362,34 @@ static void test_tied_parameters(void **state)
     assert_int_equal(messages, 2);
 }
 
+/* Shares matter on the device that is waited for: the slowest of a stage, or all of them where a collective waits for the largest. */
+static void test_matters(void **state)
+{
+    const Fixture *f = *state;
+    static const double SLOW_WAITS[] = {0.8, 0.2}, FAST_WAITS[] = {0.3, 0.7};
+    g_autoptr(Program) program = data_parallel(f);
+    g_autoptr(SimLinear) linear = sim_linear(program, f->graph, &f->view, NULL, 0);
+    assert_int_equal(linear->n_splits, 1);
+    bool fast[2] = {false, false}, slow[2] = {false, false};
+    sim_linear_matters(linear, &f->view, SLOW_WAITS, fast);
+    sim_linear_matters(linear, &f->view, FAST_WAITS, slow);
+    assert_true(fast[0] && !fast[1]);
+    assert_true(slow[1] && !slow[0]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_data_parallel), TEST(test_terms),
-        TEST(test_buckets),       TEST(test_scattered_buckets),
-        TEST(test_inner),         TEST(test_one_device),
-        TEST(test_segments),      cmocka_unit_test(test_tied_parameters),
+        TEST(test_data_parallel),
+        TEST(test_terms),
+        TEST(test_buckets),
+        TEST(test_scattered_buckets),
+        TEST(test_inner),
+        TEST(test_one_device),
+        TEST(test_matters),
+        TEST(test_segments),
+        cmocka_unit_test(test_tied_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

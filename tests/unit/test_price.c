@@ -327,6 +327,31 @@ static void test_refusals(void **state)
     }
 }
 
+/* One region too many, of 65 in a row; 64 are taken. */
+static void test_many_regions(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    for (uint32_t n = MOST; n <= MOST + 1; n++) {
+        g_autoptr(GString) text = g_string_new("machines:\n");
+        for (uint32_t i = 0; i < n; i++)
+            g_string_append_printf(
+                text, "  - {device: l4, gpus: 1, nic: eth-10, region: r%u}\n", i);
+        g_string_append(text, "regions:\n");
+        for (uint32_t i = 1; i < n; i++)
+            g_string_append_printf(
+                text, "  - {from: r%u, to: r%u, latency: 1 ms, bandwidth: 1 Gb/s}\n",
+                i - 1, i);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster =
+            cluster_parse("many.yaml", text->str, text->len, &error);
+        if (n > MOST)
+            assert_error(error, KILTER_ERROR_INPUT, "regions: expected at most 64");
+        else
+            assert_no_error(error);
+    }
+}
+
 /* --- logs --- */
 
 /* Four worlds of one rank make no row; a domain's log calibrates it. */
@@ -365,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_ranks_of_machines),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_regions),
         cmocka_unit_test(test_logs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
