@@ -20,7 +20,8 @@ enum {
     MOST_CONV = 3,
 };
 
-static void shrink_layer(const Architecture *a, LayerFacts *l, uint32_t small)
+static void shrink_layer(const Architecture *a, LayerFacts *l, uint32_t small,
+                         uint32_t seq)
 {
     const uint32_t group = MIN(l->heads / MAX(l->kv_heads, 1), 2);
     const bool whole = l->rotary == l->head_size;
@@ -34,7 +35,7 @@ static void shrink_layer(const Architecture *a, LayerFacts *l, uint32_t small)
         l->head_size = l->value_size = HEAD;
         l->rotary = whole ? HEAD : MIN(l->rotary, HEAD / 2);
     }
-    l->window = MIN(l->window, 2);
+    l->window = l->window < seq ? MIN(l->window, 2) : 0;
     l->chosen_keys = MIN(l->chosen_keys, MOST_CHOSEN);
     l->ffn = MIN(l->ffn, MIN(2 + 3 * small, MOST_FFN));
 }
@@ -55,11 +56,11 @@ static void shrink_scan(Architecture *a, uint32_t small)
     a->far = MIN(a->far, 9);
 }
 
-void architecture_shrink(Architecture *a, uint32_t small)
+void architecture_shrink(Architecture *a, uint32_t small, uint32_t seq)
 {
     const bool projected = a->embedding_size != a->hidden;
     for (uint32_t i = 0; i < a->layers; i++)
-        shrink_layer(a, &a->layer[i], small);
+        shrink_layer(a, &a->layer[i], small, a->patch ? UINT32_MAX : seq);
     shrink_scan(a, small);
     a->shared_key = MIN(a->shared_key, SHARED);
     a->kv_rank = MIN(a->kv_rank, RANK);
@@ -73,8 +74,12 @@ void architecture_shrink(Architecture *a, uint32_t small)
     a->token_types = MIN(a->token_types, 2);
     a->experts = MIN(a->experts, MIN(2 + small, MOST_EXPERTS));
     a->top = MIN(a->top, 2);
-    a->expert_groups =
-        a->expert_groups > 1 && a->experts % 2 == 0 && a->experts > 2 ? 2 : 0;
+    if (a->expert_groups > 1) { /* two groups of two experts or three */
+        a->experts = MAX(a->experts + a->experts % 2, 4);
+        a->expert_groups = 2;
+    } else {
+        a->expert_groups = 0;
+    }
     a->top_groups = MIN(a->top_groups, 1);
     a->expert_ffn = MIN(a->expert_ffn, 3);
     a->shared_ffn = MIN(a->shared_ffn, 4);
@@ -92,7 +97,7 @@ void architecture_shrink(Architecture *a, uint32_t small)
     if (a->frames)
         a->channels = MIN(a->channels, 2);
     if (a->encoder)
-        architecture_shrink(a->encoder, small);
+        architecture_shrink(a->encoder, small, seq);
     if (a->patch) {
         a->patch = MIN(a->patch, PATCH);
         a->image = a->patch * MIN(a->image / a->patch, EDGE);

@@ -119,7 +119,7 @@ static Graph *build_entry(const char *spec, const ModelEntry *entry, const char 
 
 /* --- files --- */
 
-enum { DEFAULT_SEQ = 4096 };
+enum { DEFAULT_SEQ = 4096, SMALL_SEQ = 9 };
 
 /* May stand before the name of a file; what the file is, its content says. */
 #define PROFILE_PREFIX "profile:"
@@ -184,11 +184,13 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
     ModelParams params;
     if (!resolve_architecture(spec, a, list, gpus, &params, error))
         return NULL;
-    if (model_param(&params, "small") > 0)
-        architecture_shrink(a, model_size(&params, "small"));
+    const uint32_t small = model_size(&params, "small"),
+                   seq = a->patch ? 0 : model_size(&params, "seq");
+    if (small > 0)
+        architecture_shrink(a, small, seq);
     ArchitectureSizes sizes = {
         .batch = model_size(&params, "global_batch"),
-        .seq = a->patch ? 0 : model_size(&params, "seq"),
+        .seq = small > 0 ? MIN(seq, SMALL_SEQ) : seq,
         .mtp = a->patch ? 0 : model_size(&params, "mtp"),
         .patches = a->patch ? 0 : model_size(&params, "patches"),
         .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};

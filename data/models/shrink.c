@@ -37,6 +37,13 @@ static uint64_t shrink_value_of(char **pairs, const char *key)
     return 0;
 }
 
+static bool has_key(char **pairs, const char *key)
+{
+    while (*pairs && !(g_str_has_prefix(*pairs, key) && (*pairs)[strlen(key)] == '='))
+        pairs++;
+    return *pairs != NULL;
+}
+
 static uint64_t vary(GRand *random, uint64_t size)
 {
     return random ? size + (uint64_t)g_rand_int_range(random, 0, 3) : size;
@@ -127,7 +134,9 @@ char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microba
         const bool number = equals && g_ascii_isdigit(equals[1]);
         g_autofree char *key =
             g_strndup(pairs[i], (gsize)(equals ? equals - pairs[i] : 0));
-        const ModelSmall *row = number ? row_of(key) : NULL;
+        /* a model in a file shrinks its sequence itself, as its windows depend on it */
+        const bool own = strcmp(key, "seq") == 0 && has_key(pairs, "small");
+        const ModelSmall *row = number && !own ? row_of(key) : NULL;
         g_string_append(text, i ? "," : "");
         if (!row || row->way == SMALL_STAYS ||
             (row->way == SMALL_ROOM && g_ascii_strtod(equals + 1, NULL) > 0)) {

@@ -191,7 +191,7 @@ static char *random_degrees(GRand *rand)
     return random_strategy(rand, true, false);
 }
 
-/* What replicas have parts of cannot go to as many that are half as many of twice as many shards. */
+/* Parts of four replicas cannot go to two replicas of two shards. */
 static void check_unlike_shards(const char *model)
 {
     g_autoptr(GError) error = NULL;

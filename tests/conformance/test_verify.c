@@ -1,5 +1,6 @@
 /* Plans proved by running them: those of every planner, random ones, and wrong ones that must be
  * caught. */
+#include "data/models/model.h"
 #include "data/models/models.h"
 #include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
@@ -69,6 +70,28 @@ static void test_shrunk_models_keep_their_structure(void **state)
                         fail_msg("%s: dim %u of %s is whole", spec, d,
                                  graph_tensor(small, t)->name);
             g_rand_free(random);
+        }
+}
+
+/* The same of all models with names, on sequences within and beyond their windows. */
+static void test_shrunk_named_models(void **state)
+{
+    (void)state;
+    static const char *const arguments[] = {"", ":seq=64", ":seq=512"};
+    g_auto(GStrv) names = model_configs();
+    for (uint32_t m = 0; names[m]; m++)
+        for (uint32_t i = 0; i < G_N_ELEMENTS(arguments); i++) {
+            g_autoptr(GError) error = NULL;
+            g_autofree char *canonical = NULL, *unused = NULL,
+                            *large = g_strconcat(names[m], arguments[i], NULL);
+            g_autoptr(Graph) graph = model_build(large, 8, &canonical, &error);
+            assert_no_error(error);
+            g_autofree char *spec = model_shrink(canonical, 3, 1, NULL);
+            g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
+            assert_no_error(error);
+            if (!exec_same_structure(graph, small, &error) ||
+                !exec_is_small(small, &error))
+                fail_msg("%s as %s: %s", large, spec, error->message);
         }
 }
 
@@ -338,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_plans_of_planners),
         cmocka_unit_test(test_random_plans),
         cmocka_unit_test(test_shrunk_models_keep_their_structure),
+        cmocka_unit_test(test_shrunk_named_models),
         cmocka_unit_test(test_every_parameter_has_its_small_value),
         cmocka_unit_test(test_other_models_differ),
         cmocka_unit_test(test_the_right_small_plan),
