@@ -53,8 +53,8 @@ static void test_kinds_in_order(void **state)
     assert_at_most(plan->iteration_time_s, amp->iteration_time_s);
 }
 
-/* On many kinds, numbers of stages near the best one without a schedule of more chunks are tried with it: 16 stages take 0.1785 s, where
- * the best of the others takes 0.1816 s. */
+/* On many kinds, schedules that need a number of stages are tried with numbers near the best one: 16
+ * stages take 0.1785 s, what is found without them 0.1816 s. */
 static void test_near_numbers_of_stages(void **state)
 {
     (void)state;

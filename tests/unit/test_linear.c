@@ -362,7 +362,7 @@ static void test_tied_parameters(void **state)
     assert_int_equal(messages, 2);
 }
 
-/* Shares matter on the device that is waited for: the slowest of a stage, or all of them where a collective waits for the largest. */
+/* The share of the device that a stage waits for matters, and no other. */
 static void test_matters(void **state)
 {
     const Fixture *f = *state;
