@@ -15,9 +15,9 @@ typedef struct {
 } RecomputeClass;
 
 /* The first row that an op matches has it. Megatron-LM's modules are checkpoints of their own:
- * core_attn and mlp run again as a whole and keep their outputs, the others' outputs are made again
- * where they are used. torchtitan's policy `op` keeps every second product of a layer, from the
- * first one on, and attention. */
+ * core_attn, mlp, shared_experts and moe run again as a whole and keep their outputs, the others'
+ * outputs are made again where they are used. torchtitan's policy `op` keeps every second product
+ * of a layer, from the first one on, and attention. */
 static const RecomputeClass CLASS[] = {
     {"selective", RECOMPUTE_SELECTIVE, "*attention", NULL, NULL, NULL, RECOMPUTE_KEEPS,
      false},
@@ -31,6 +31,9 @@ static const RecomputeClass CLASS[] = {
      "*attention.*", NULL, "*kv_low", RECOMPUTE_DROPS, false},
     {"mlp", RECOMPUTE_MLP, NULL, "*.ffn.* *.mlp.*", "*.residual *.norm *.sum *.dropout",
      NULL, RECOMPUTE_MODULE, false},
+    {"shared_experts", RECOMPUTE_SHARED_EXPERTS, NULL, "*.moe.shared.*", NULL, NULL,
+     RECOMPUTE_MODULE, false},
+    {"moe", RECOMPUTE_MOE, NULL, "*.moe.*", NULL, NULL, RECOMPUTE_MODULE, false},
     {"alternate", RECOMPUTE_ALTERNATE, NULL, NULL, NULL, NULL, RECOMPUTE_DROPS, true},
 };
 

@@ -92,7 +92,9 @@ typedef enum {
     RECOMPUTE_MLA_UP_PROJ = 32,
     RECOMPUTE_MLP = 64,
     RECOMPUTE_ALTERNATE = 128,
-    RECOMPUTE_UNKNOWN = 256 /* no mode: a word that is none */
+    RECOMPUTE_SHARED_EXPERTS = 256,
+    RECOMPUTE_MOE = 512,
+    RECOMPUTE_UNKNOWN = 1024 /* no mode: a word that is none */
 } Recompute;
 
 /* How an op of a class runs again: not; by itself, right before the first use of an output that no

@@ -180,6 +180,17 @@ static inline bool pipeline_layer_again(const Builder *b, uint32_t layer)
     return modes && modes[layer] == RECOMPUTE_FULL;
 }
 
+/* Whether a tensor is computed again together with the exchanges around it. */
+static inline bool pipeline_exchanged_again(const Builder *b, TensorId tensor,
+                                            uint32_t layer)
+{
+    const Recompute *modes = b->pipeline->recompute;
+    const OpId by = graph_tensor(b->graph, tensor)->producer;
+    return pipeline_layer_again(b, layer) ||
+           (b->way && modes[layer] & RECOMPUTE_MOE && by != GRAPH_NONE &&
+            b->way[by] == RECOMPUTE_MODULE);
+}
+
 /* The first function writes a conversion over the shards of a group, the second hands a tensor over
  * to another group of the same devices. */
 void pipeline_convert(Builder *b, uint32_t group, TensorId tensor, Form inside, Form from,

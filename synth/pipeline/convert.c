@@ -97,10 +97,10 @@ static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
     const gint64 key = ((((gint64)t * b->pipeline->n_groups + group) << 16 | part) << 8) |
                        form_inside(instr->form[k]) << 4 | to << 1 | view;
     const guint done = GPOINTER_TO_UINT(g_hash_table_lookup(b->converted, &key));
-    /* The backward keeps what went through an all-to-all, unless its layer is computed again. */
-    const bool kept = done &&
-                      (home != at || (form_is_gather(from) && form_is_gather(to))) &&
-                      !pipeline_layer_again(b, b->place[pipeline_maker(b, i, k)].layer);
+    /* The backward keeps what went through an all-to-all, unless it is made again. */
+    const bool kept =
+        done && (home != at || (form_is_gather(from) && form_is_gather(to))) &&
+        !pipeline_exchanged_again(b, t, b->place[pipeline_maker(b, i, k)].layer);
     if (kept || (done && done == b->pass + 1))
         return;
     g_hash_table_insert(b->converted, g_memdup2(&key, sizeof key),

@@ -346,6 +346,8 @@ static RecomputeWay way_of(const Builder *b, uint32_t i, Recompute mode)
                    ? RECOMPUTE_KEEPS
                    : way;
     }
+    if (pipeline_exchanged_again(b, instr->tensor, b->place[i].layer))
+        return RECOMPUTE_MODULE;
     return instr->kind == INSTR_COLLECTIVE && sequence && sequence[b->place[i].layer] &&
                    form_is_gather(instr->from) && instr->to == FORM_IDENTITY
                ? RECOMPUTE_DROPS

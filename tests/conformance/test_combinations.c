@@ -101,7 +101,7 @@ static const struct {
     {"pp", "zero", "1|2|3"},
     {"zero", "zero_ranks", "2|4"},
     {"pp", "recompute",
-     "full|selective|full@1-2|mlp|core_attn+layernorm|moe_act|"
+     "full|selective|full@1-2|mlp|core_attn+layernorm|moe_act|moe|shared_experts|"
      "mla_up_proj|alternate"},
     {"pp=2 tp=2 cp=1 m", "shares", "1,2"},
     {"pp=1 tp=2 cp=1 m", "shares", "1,2,3,2"},

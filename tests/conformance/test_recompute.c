@@ -16,6 +16,8 @@ static const char *const CLASSES[] = {"selective",
                                       "moe_act",
                                       "mlp",
                                       "alternate",
+                                      "moe",
+                                      "shared_experts+moe_act",
                                       "core_attn+layernorm+mlp",
                                       "layernorm@1-2 mlp+core_attn@3 full@4"};
 
@@ -140,13 +142,39 @@ static void test_memory(void **state)
     }
 }
 
+/* Layers of experts that run again repeat their exchanges, and nothing beside them does. */
+static void test_experts(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"ep=4", "ep=2 tp=2 sequence_parallel=on",
+                                      "ep=4 tp=2 etp=1", "cp=2 ep=2"};
+    for (uint32_t s = 0; s < G_N_ELEMENTS(set); s++) {
+        uint32_t exchanges[2] = {0};
+        for (uint32_t k = 0; k < 2; k++) {
+            g_autofree char *all =
+                g_strdup_printf("%s recompute=%s", set[s], k ? "moe" : "none");
+            g_auto(Made) made = made_plan("manual", MOE ",layers=4", STAR, all);
+            const Program *program = made.plan->program;
+            for (uint32_t i = 0; i < program->n; i++)
+                exchanges[k] += program->instr[i].kind == INSTR_COLLECTIVE &&
+                                program->instr[i].collective == COLLECTIVE_ALL_TO_ALL;
+        }
+        assert_true(exchanges[0] > 0);
+        assert_int_equal(2 * exchanges[1], 3 * exchanges[0]);
+    }
+}
+
 /* --- words --- */
 
 static void test_words(void **state)
 {
     (void)state;
-    static const char *const good[] = {"none", "full", "selective", "core_attn+mlp",
-                                       "layernorm+moe_act+mla_up_proj"};
+    static const char *const good[] = {"none",
+                                       "full",
+                                       "selective",
+                                       "core_attn+mlp",
+                                       "layernorm+moe_act+mla_up_proj",
+                                       "shared_experts+moe"};
     static const char *const bad[] = {"all", "full+mlp", "core_attn+", "mlp+some", ""};
     for (uint32_t i = 0; i < G_N_ELEMENTS(good); i++) {
         const Recompute mode = recompute_read(good[i]);
@@ -161,9 +189,8 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_memory),  cmocka_unit_test(test_experts),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
