@@ -12,7 +12,8 @@
  *   scores        further accesses to attention's scores, where they are not fused: scale, mask
  *   wide_scores   the least of these in more than 16 bits, which fused kernels may not take
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
- *   rms_norm      accesses to an RMS norm's input, and as many backward, beside those of one kernel
+ *   rms_norm      accesses to an RMS norm's input beside those of one kernel
+ *   rms_norm_dx   the same backward
  *   rotary        accesses to what a rotary embedding turns, and as many backward, beside its two
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
@@ -31,6 +32,7 @@
     X(wide_scores, 0, 0, 100)   \
     X(heads, 0, 0, 10)          \
     X(rms_norm, 0, 0, 100)      \
+    X(rms_norm_dx, 0, 0, 100)   \
     X(rotary, 0, 0, 100)        \
     X(loss, 1.5, 0.1, 20)       \
     X(accumulates, 0, 0, 10)    \

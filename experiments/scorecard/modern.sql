@@ -126,7 +126,7 @@ trial AS (
         -- micro-batch beside the backward, for which one exchange after all stands
         CASE WHEN page.source_id IN ('megatron_bridge', 'dgxc_benchmarking', 'nemo_docs', 'nemo_launcher', 'automodel', 'fms_fsdp', 'torchtitan',
                  'torchao', 'primus', 'colossalai', 'flash_attention') OR page.other LIKE '%overlap of DP%' THEN 'flow' END AS fidelity,
-        CASE WHEN page.source_id = 'fms_fsdp' AND page.other NOT LIKE '%no compile%' THEN 'fsdp-compiled'
+        CASE WHEN page.source_id = 'fms_fsdp' THEN CASE WHEN page.other LIKE '%no compile%' THEN 'fsdp-fms' ELSE 'fsdp-compiled' END
              -- the recipes of its page of performance do not compile
              WHEN page.source_id = 'torchtitan' AND page.other NOT LIKE '%compile%' THEN 'fsdp'
              WHEN page.source_id = 'megatron_lm' AND page.gpu LIKE 'A100%' THEN 'megatron-2021'

@@ -402,7 +402,7 @@ static void list_kernels(Listing *l)
     case OP_KEY_NORM_DX:
         list_norm(l, backward ? OF_INPUT : 1);
         if (kind != OP_LAYER_NORM && kind != OP_LAYER_NORM_DX)
-            add_accesses(l, 0, l->stack->rms_norm);
+            add_accesses(l, 0, backward ? l->stack->rms_norm_dx : l->stack->rms_norm);
         return;
     case OP_LAYER_NORM_DW:
     case OP_RMS_NORM_DW:

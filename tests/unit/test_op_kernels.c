@@ -269,7 +269,7 @@ static void test_several_kernels(void **state)
     (void)state;
     Setting plain = setting(""), other = setting("fsdp");
     const Stack *stack = &other.priced->device[0].kernels->stack;
-    assert_true(stack->rms_norm > 0 && stack->rotary > 0);
+    assert_true(stack->rms_norm > 0 && stack->rms_norm_dx > 0 && stack->rotary > 0);
     double part[OP_MAX_LOOPS];
     for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
         part[l] = 1;
@@ -279,7 +279,9 @@ static void test_several_kernels(void **state)
                                         part),
                      many = op_kernels_s(other.priced->device[0].kernels, other.graph, op,
                                          part),
-                     accesses = i < 2 ? stack->rms_norm : stack->rotary;
+                     accesses = i == 0   ? stack->rms_norm
+                                : i == 1 ? stack->rms_norm_dx
+                                         : stack->rotary;
         assert_true(many >
                     one + accesses * (double)graph_op_bytes(plain.graph, op, 0) /
                               plain.priced->device[0].kernels->device->chip.bandwidth);
