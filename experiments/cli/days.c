@@ -49,6 +49,7 @@ COMMAND(days, Own, DAYS_OPTIONS, 0)
     g_auto(Evaluation) evaluation = {0};
     return fidelity && command_campaign_check(&own->campaign, error) &&
            (argc > 3 || command_check_plan_file(argv[2], &own->how, options, error)) &&
+           command_ask(&own->how, argc - 1, NULL, false, options, error) &&
            command_evaluate(&own->how, argc - 1, argv + 1, fidelity, options, &evaluation,
                             error) &&
            days_report(&evaluation, own, argv + 1, options, error);

@@ -34,10 +34,10 @@ COMMAND_OPTIONS(Own, sensitivity_options, SENSITIVITY_OPTIONS)
 
 COMMAND(sensitivity, Own, SENSITIVITY_OPTIONS, 0)
 {
-    if (argc == 3)
-        return of_model(&own->how, argv, own->fidelity, options, error);
     g_auto(Evaluation) evaluation = {0};
-    return command_evaluate(&own->how, argc, argv, own->fidelity, options, &evaluation,
-                            error) &&
-           sensitivity_report(&evaluation, NULL, options, error);
+    return command_ask(&own->how, argc, NULL, false, options, error) &&
+           (argc == 3 ? of_model(&own->how, argv, own->fidelity, options, error)
+                      : command_evaluate(&own->how, argc, argv, own->fidelity, options,
+                                         &evaluation, error) &&
+                            sensitivity_report(&evaluation, NULL, options, error));
 }

@@ -291,7 +291,8 @@ COMMAND_BELOW(simulate, Own, SIMULATE_OPTIONS, simulate_tables())
                       "kilter run-trace",
                       argv[1]);
     g_auto(Evaluation) evaluation = {0};
-    return command_evaluate(&own->how, argc, argv, fidelity, options, &evaluation,
+    return command_ask(&own->how, argc, NULL, false, options, error) &&
+           command_evaluate(&own->how, argc, argv, fidelity, options, &evaluation,
                             error) &&
            simulate_report(&evaluation, own, options, error);
 }

@@ -54,7 +54,7 @@ static void test_plan_and_simulate(void **state)
     json_t *plan =
         program_json(box, "plan --planner hap " SMALL " hap-8 --json -o p.json");
     json_t *file = program_json(box, "simulate p.json --json");
-    json_t *model = program_json(box, "simulate " SMALL " hap-8 --json");
+    json_t *model = program_json(box, "simulate -p hap " SMALL " hap-8 --json");
     json_t *analytic = program_json(box, "simulate p.json --fidelity analytic --json");
     json_t *all[] = {plan, file, model, analytic};
     for (guint i = 0; i < G_N_ELEMENTS(all); i++) {
@@ -67,6 +67,14 @@ static void test_plan_and_simulate(void **state)
     assert_string_equal(json_string_value(json_object_get(file, "fidelity")), "stage");
     for (guint i = 0; i < G_N_ELEMENTS(all); i++)
         json_decref(all[i]);
+    /* without a planner, every command asks auto, as kilter plan does */
+    static const char *const LINES[] = {
+        "plan " SMALL " hap-8", "simulate " SMALL " hap-8", "memory " SMALL " hap-8",
+        "sensitivity " SMALL " hap-8", "days 3 " SMALL " hap-8"};
+    for (guint i = 0; i < G_N_ELEMENTS(LINES); i++) {
+        g_auto(Ran) ran = program_run_good(box, LINES[i]);
+        assert_non_null(strstr(ran.out, " with auto"));
+    }
 }
 
 /* On one device there is one plan to find, and hap says so. */
