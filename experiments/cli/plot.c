@@ -1,5 +1,6 @@
 /* kilter plot: a chart of stored results. */
 #include <math.h>
+#include <string.h>
 
 #include "data/base/names.h"
 #include "data/base/units.h"
@@ -62,7 +63,7 @@ static void plot_add_boxes(GString *data, const Frame *frame, const Frame *pivot
 }
 
 /* Index 0: place, label, number of x, then a number for each series; index 1: names of series; index
- * 2: the kind, titles, least and most; index 3: every result. */
+ * 2: the kind, titles, least and most, number of results; index 3: every result. */
 static char *plot_data(const Frame *frame, const Frame *pivot, const Own *own,
                        const char *kind)
 {
@@ -92,8 +93,9 @@ static char *plot_data(const Frame *frame, const Frame *pivot, const Own *own,
         plot_add_text(data, pivot->column->pdata[k]);
         g_string_append_c(data, '\n');
     }
-    g_string_append_printf(data, "\n\n%s\t%s\t%s\t%s\t%.9g\t%.9g\n\n\n", kind, own->x,
-                           own->y, own->by, isfinite(low) ? low : 1, high > 0 ? high : 1);
+    g_string_append_printf(data, "\n\n%s\t%s\t%s\t%s\t%.9g\t%.9g\t%u\n\n\n", kind, own->x,
+                           own->y, own->by, isfinite(low) ? low : 1, high > 0 ? high : 1,
+                           frame->row->len);
     plot_add_boxes(data, frame, pivot, own->x, own->y);
     return g_string_free(data, FALSE);
 }
@@ -107,7 +109,8 @@ COMMAND(plot, Own, PLOT_OPTIONS, 0)
     own->x = own->x ? own->x : g_strdup("model");
     own->y = own->y ? own->y : g_strdup("iteration_time_s");
     own->by = own->by ? own->by : g_strdup("planner");
-    const PivotSpec spec = {own->x, own->by, own->y, PIVOT_MIN};
+    const bool more = g_str_has_suffix(own->y, "_per_s") || strcmp(own->y, "mfu") == 0;
+    const PivotSpec spec = {own->x, own->by, own->y, more ? PIVOT_MAX : PIVOT_MIN};
     g_autoptr(Store) store = store_open_read(argv[1], error);
     g_autoptr(Frame) frame = store ? frame_read(store, own->experiment, error) : NULL;
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;

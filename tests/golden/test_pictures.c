@@ -92,6 +92,9 @@ static void test_plots(void **state)
         g_autofree char *line = g_strdup_printf("plot r.db -o plot.svg %s", LINES[i]);
         run(box, line);
         check_file(box, "plot.svg");
+        g_autofree char *svg = sandbox_read(box, "plot.svg");
+        if (strstr(LINES[i], "--y samples_per_s"))
+            assert_non_null(strstr(svg, "; each the most of several results"));
     }
     run(box, "plot r.db -o plot.pdf");
     g_autofree char *pdf = sandbox_read(box, "plot.pdf");
@@ -150,9 +153,11 @@ static void test_random(void **state)
             g_string_append(data, "\n\n");
             for (int k = 0; k < series; k++)
                 g_string_append_printf(data, "%d\t%.22s\n", k, name_of(rand));
-            g_string_append_printf(data, "\n\n%s\tx\ty\tby\t%.9g\t%.9g\n\n\n",
+            g_string_append_printf(data,
+                                   "\n\n%s\tcluster.scale.network\ttokens_per_"
+                                   "s\tplanner\t%.9g\t%.9g\t%d\n\n\n",
                                    KINDS[input / 2 % 4], scale,
-                                   scale * series * pow(10, spread));
+                                   scale * series * pow(10, spread), 50 * n);
             for (int i = 0; i < 5 * n; i++)
                 g_string_append_printf(data, "%d\t%.9g\n", i % n,
                                        scale * pow(10, spread * g_rand_double(rand)));
