@@ -211,6 +211,65 @@ static void test_planted_stumbles(void **state)
     assert_int_equal(stumbles_of_markdown("planted", document), 1);
 }
 
+/* --- long sentences --- */
+
+enum { LONGEST_SENTENCE = 30 };
+
+/* The text without what a pattern matches. */
+static char *without(const char *pattern, const char *text, const char *instead)
+{
+    g_autoptr(GRegex) regex =
+        g_regex_new(pattern, G_REGEX_MULTILINE | G_REGEX_DOTALL, 0, NULL);
+    assert_non_null(regex);
+    return g_regex_replace_literal(regex, text, -1, 0, instead, 0, NULL);
+}
+
+/* Sentences of prose with too many words; what stands in backquotes is one. Code, headings and
+ * tables are no prose, and items of lists begin sentences of their own. */
+static uint32_t long_sentences(const char *path, const char *text)
+{
+    g_autofree char *fenced = without("^```.*?^```", text, ""),
+                    *plain = without("^(?:    |#|[|])[^\n]*$", fenced, ""),
+                    *code = without("`[^`]*`", plain, "CODE"),
+                    *named = without("\\]\\([^)]*\\)", code, "]"),
+                    *items = without("^ *(?:-|[0-9]+[.]) ", named, "\n\n");
+    g_auto(GStrv) sentence =
+        g_regex_split_simple("\\n[ \t]*\\n|(?<=[.!?:;])\\s+(?=[A-Z*\\[(])", items, 0, 0);
+    uint32_t n = 0;
+    for (char **at = sentence; *at; at++) {
+        g_auto(GStrv) word = g_regex_split_simple("[^\\s]*\\w[^\\s]*", *at, 0, 0);
+        const guint words = g_strv_length(word) - 1;
+        if (!**at || words <= LONGEST_SENTENCE)
+            continue;
+        print_message("%s: %u words: %.300s\n", path, words, *at);
+        n++;
+    }
+    return n;
+}
+
+static void test_sentences_are_short(void **state)
+{
+    (void)state;
+    static const char *const MARKDOWN[] = {".md", NULL};
+    g_autoptr(GPtrArray) paths = list_files("docs", MARKDOWN);
+    g_ptr_array_add(paths, g_strdup("README.md"));
+    g_ptr_array_add(paths, g_strdup("CONTRIBUTING.md"));
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < paths->len; i++) {
+        g_autofree char *text = read_file(paths->pdata[i]);
+        n += long_sentences(paths->pdata[i], text);
+    }
+    print_message("%u sentences of documents are too long, at most 3\n", n);
+    assert_true(n <= 3);
+    assert_int_equal(long_sentences("planted", "One two. `a b c` [x](y) is.\n"), 0);
+    g_autoptr(GString) planted = g_string_new("Short. ");
+    for (uint32_t i = 0; i <= LONGEST_SENTENCE; i++)
+        g_string_append(planted, i % 2 ? "a, " : "`b c`\n");
+    g_autofree char *fine = g_strconcat("```\n", planted->str, "\n```\n", NULL);
+    assert_int_equal(long_sentences("planted", planted->str), 1);
+    assert_int_equal(long_sentences("planted", fine), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_strings_read_well),
         cmocka_unit_test(test_scripts_read_well),
         cmocka_unit_test(test_documents_read_well),
+        cmocka_unit_test(test_sentences_are_short),
     };
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
 }
