@@ -50,7 +50,7 @@ static void say_gain(GString *text, const AdviseRow *more, const AdviseRow *fewe
             gpus, faster,
             priced ? 100 * (more->dollars_an_hour / fewer->dollars_an_hour - 1)
                    : 100.0 * gpus / fewer->choice->gpus,
-            priced ? "dollars" : "GPUs");
+            priced ? "dollars per hour" : "GPUs");
 }
 
 static char *advice(const AdviseRow *row, uint32_t n)

@@ -589,6 +589,8 @@ void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimRepor
     drawn_sort(&d);
     json_object_set_new(answer, "drawn_fidelity", json_string(report->fidelity));
     json_object_set_new(answer, "drawn_s", json_number(d.end_s));
+    json_object_set_new(answer, "ahead",
+                        json_boolean(d.end_s > 1.005 * report->iteration_time_s));
     add_timeline(&d, answer);
     drawn_memory(&d, answer);
     json_object_set_new(answer, "limits", limits_json(&d, false));

@@ -55,15 +55,10 @@ static const char *status_of(const Sweep *s, uint32_t row)
     return strcmp(status, "oom") == 0 ? "out of memory" : status;
 }
 
-static double number_at(const Sweep *s, uint32_t row, uint32_t column)
-{
-    const char *text = frame_at(s->frame, row, column);
-    return text ? g_ascii_strtod(text, NULL) : NAN;
-}
-
 static double facts_number_of(const Sweep *s, uint32_t row, const char *name)
 {
-    return number_at(s, row, frame_column(s->frame, name));
+    const char *text = frame_at(s->frame, row, frame_column(s->frame, name));
+    return text ? g_ascii_strtod(text, NULL) : NAN;
 }
 
 /* --- axes --- */
@@ -226,7 +221,6 @@ static void compare_rows(Sweep *s)
 {
     g_autoptr(GHashTable) settings =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    const uint32_t time = frame_column(s->frame, "iteration_time_s");
     s->setting = g_new(uint32_t, s->n);
     s->time_s = g_new(double, s->n);
     s->regret = g_new(double, s->n);
@@ -239,7 +233,7 @@ static void compare_rows(Sweep *s)
             s->best_s[s->n_settings] = NAN;
         s->setting[i] = known ? GPOINTER_TO_UINT(known) - 1 : s->n_settings++;
         g_hash_table_replace(settings, point, GUINT_TO_POINTER(s->setting[i] + 1));
-        s->time_s[i] = ok ? number_at(s, i, time) : NAN;
+        s->time_s[i] = ok ? facts_number_of(s, i, "iteration_time_s") : NAN;
         s->best_s[s->setting[i]] = fmin(s->best_s[s->setting[i]], s->time_s[i]);
     }
     for (uint32_t i = 0; i < s->n; i++)
@@ -259,7 +253,6 @@ static ORDER_DEFINE(sweep_by_rank, Rank, DESCENDING(plans), ASCENDING(regret),
 static Rank *facts_ranks_of(const Sweep *s)
 {
     const guint n = s->by.value->len;
-    const uint32_t search = frame_column(s->frame, "search_time_s");
     Rank *rank = g_new0(Rank, n);
     for (guint e = 0; e < n; e++)
         rank[e] = (Rank){.entry = e, .name = s->by.label->pdata[e]};
@@ -272,7 +265,7 @@ static Rank *facts_ranks_of(const Sweep *s)
         r->wins += s->regret[i] <= 1 + 1e-9;
         r->regret += log(s->regret[i]);
         r->worst = fmax(r->worst, s->regret[i]);
-        r->search_s += number_at(s, i, search);
+        r->search_s += facts_number_of(s, i, "search_time_s");
     }
     for (guint e = 0; e < n; e++) {
         rank[e].regret = rank[e].plans ? exp(rank[e].regret / rank[e].plans) : NAN;

@@ -479,7 +479,8 @@ static void test_empty_words(void **state)
     program_refuses(box, "verify ''", 2, "no such file");
     program_refuses(box, "plan --planner hap vgg19 hap-8 --without ''", 2,
                     "expected names of machines");
-    program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2, "--chakra: expected a name");
+    program_refuses(box, "simulate vgg19 hap-8 --chakra ''", 2,
+                    "--chakra: expected a name");
     program_refuses(box, "report p.json --mtbf 1h", 2, "--mtbf: expected --days");
     program_refuses(box, "days vgg19 hap-8", 2, "vgg19");
     program_refuses(box, "days 0 vgg19 hap-8", 2, "--days");
