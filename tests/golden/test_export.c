@@ -439,6 +439,22 @@ static void test_ddp_has_all_samples(void **state)
 
 /* PyTorch's pipelines: each replica's part of a microbatch, the layers of the stages, and the steps
  * of the program; the script is Python. */
+/* The first op of a tied model reads its parameter, not samples. */
+static void test_tied_models_have_samples(void **state)
+{
+    (void)state;
+    static const char *const target[] = {"ddp", "pytorch"};
+    g_auto(Made) made =
+        made_plan("manual", "llama-3.2-1b:seq=16,global_batch=16,precision=single",
+                  "star:hosts=4,bandwidth=10Gb/s", "dp=4");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(target); i++) {
+        g_autoptr(GArray) files = export(&made, target[i]);
+        json_t *list = list_in(file_text(files, 0), "BATCH");
+        assert_int_equal(sum_of(list), 16);
+        json_decref(list);
+    }
+}
+
 static void test_pytorch_has_stages(void **state)
 {
     (void)state;
@@ -574,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_trained_parts),
         cmocka_unit_test(test_ddp_has_all_samples),
+        cmocka_unit_test(test_tied_models_have_samples),
         cmocka_unit_test(test_pytorch_has_stages),
         cmocka_unit_test(test_flagscale_has_meshes),
         cmocka_unit_test(test_types_that_come_back),

@@ -10,10 +10,13 @@ bool export_refuse(const ExportCase *c, uint32_t instr, GError **error,
     TEXT_OF_ARGUMENTS(reason, format);
     KILTER_ASSERT(instr < c->plan->program->n);
     g_autofree char *text = instr_text(&c->plan->program->instr[instr], c->graph);
-    return refuse(error,
-                  "%s cannot run this plan: %s (from instruction %u, %.200s); "
-                  "kilter plan --for %s makes one that it runs",
-                  c->target, reason, instr, text, c->target);
+    const bool asked = g_strcmp0(c->plan->target, c->target) == 0;
+    g_autofree char *other =
+        asked
+            ? NULL
+            : g_strdup_printf("; kilter plan --for %s makes one that it runs", c->target);
+    return refuse(error, "%s cannot run this plan: %s (from instruction %u, %.200s)%s",
+                  c->target, reason, instr, text, other ? other : "");
 }
 
 bool export_refuse_layer(const ExportCase *c, uint32_t layer, GError **error,
@@ -212,7 +215,7 @@ bool export_need_1f1b(const ExportCase *c, GError **error)
 
 bool export_samples(const ExportCase *c, uint32_t *sample, GError **error)
 {
-    const TensorId input = graph_get_op(c->graph, 0)->in[0];
+    const TensorId input = graph_first_input(c->graph);
     items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         if (instr->kind != INSTR_LOAD || instr->tensor != input)
             continue;
