@@ -37,7 +37,7 @@ static uint64_t shrink_value_of(char **pairs, const char *key)
     return 0;
 }
 
-static bool has_key(char **pairs, const char *key)
+static bool shrink_has_key(char **pairs, const char *key)
 {
     while (*pairs && !(g_str_has_prefix(*pairs, key) && (*pairs)[strlen(key)] == '='))
         pairs++;
@@ -135,7 +135,7 @@ char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microba
         g_autofree char *key =
             g_strndup(pairs[i], (gsize)(equals ? equals - pairs[i] : 0));
         /* a model in a file shrinks its sequence itself, as its windows depend on it */
-        const bool own = strcmp(key, "seq") == 0 && has_key(pairs, "small");
+        const bool own = strcmp(key, "seq") == 0 && shrink_has_key(pairs, "small");
         const ModelSmall *row = number && !own ? row_of(key) : NULL;
         g_string_append(text, i ? "," : "");
         if (!row || row->way == SMALL_STAYS ||

@@ -153,8 +153,8 @@ void portfolio_list_choices(Portfolio *portfolio, const Cluster *cluster,
 
 /* --- tries --- */
 
-static bool is_tried(const Planner *planner, Granularity granularity,
-                     const Cluster *cluster)
+static bool choice_is_tried(const Planner *planner, Granularity granularity,
+                            const Cluster *cluster)
 {
     const bool gpus = granularity == GRANULARITY_GPU;
     bool same = true; /* a machine is a GPU */
@@ -181,7 +181,7 @@ void portfolio_list_tries(const PortfolioRun *run, PortfolioChoice *choice)
                                     .set = "",
                                     .iteration_s = INFINITY};
             /* frameworks run strategies of single GPUs, DDP also replicas of any shares */
-            if (!is_tried(attempt.planner, g, choice->cluster) ||
+            if (!choice_is_tried(attempt.planner, g, choice->cluster) ||
                 (run->options->target != TARGET_ANY &&
                  !planner_can(attempt.planner, PLANNER_GPUS) &&
                  (run->options->target != TARGET_DDP ||
