@@ -13,8 +13,8 @@
 static AmpCost cost_of(const AmpSearch *search, const AmpStrategy *strategy)
 {
     g_autoptr(AmpRows) rows = amp_rows_new(
-        search->model, search->cluster, search->options, search->layers, strategy, false);
-    return amp_rows_cost(rows, strategy->first);
+        search->model, search->cluster, search->options, search->layers, strategy, true);
+    return rows ? amp_rows_cost(rows, strategy->first) : (AmpCost){.total_s = INFINITY};
 }
 
 /* --- choices --- */

@@ -74,18 +74,17 @@ void plan_copy_counts(Plan *plan, const Plan *from)
 
 /* The report of a plan by the fidelity that it is made for, and the question's costs, without
  * memory from a time on; DBL_MIN: without memory. brief: what devices do when is not asked for. */
-static SimReport *complete_report(const Plan *plan, const Question *question,
-                                  const ClusterView *view, double enough_s, bool brief,
-                                  GError **error)
+static SimReport *complete_report(const Plan *plan, const PlannerOptions *options,
+                                  const Graph *graph, const ClusterView *view,
+                                  double enough_s, bool brief, GError **error)
 {
-    SimOptions options;
-    sim_options_init(&options);
-    options.costs = question->options->sim.costs;
-    options.enough_s = enough_s;
-    options.time_only = enough_s == DBL_MIN;
-    options.brief = brief;
-    return sim_evaluate_shortly(plan, question->graph, view, plan_fidelity(plan),
-                                &options, error);
+    SimOptions sim;
+    sim_options_init(&sim);
+    sim.costs = options->sim.costs;
+    sim.enough_s = enough_s;
+    sim.time_only = enough_s == DBL_MIN;
+    sim.brief = brief;
+    return sim_evaluate_shortly(plan, graph, view, plan_fidelity(plan), &sim, error);
 }
 
 static bool complete_on(Answer *answer, Plan *plan, const Question *question,
@@ -95,8 +94,8 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
     g_clear_pointer(&answer->report, sim_report_free);
     if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
-    answer->report =
-        complete_report(plan, question, view, answer->enough_s, brief, error);
+    answer->report = complete_report(plan, question->options, question->graph, view,
+                                     answer->enough_s, brief, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -147,11 +146,25 @@ void answer_put_back(Answer *answer, Plan *plan, const Question *question,
     answer_aside_clear(aside);
 }
 
+/* The time at the plan's ratios, by its fidelity. */
+static double unrounded_s(const Plan *plan, const PlannerOptions *options,
+                          const Graph *graph, const ClusterView *view)
+{
+    if (plan_splits_evenly(plan))
+        return plan->iteration_time_s;
+    Plan unrounded = *plan;
+    unrounded.n_splits = 0;
+    unrounded.split = NULL;
+    g_autoptr(SimReport) report =
+        complete_report(&unrounded, options, graph, view, DBL_MIN, true, NULL);
+    g_assert(report); /* the plan was evaluated before */
+    return report->iteration_time_s;
+}
+
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
  * `stage` at the plan's ratios, which may need no rounding; then 0, not known, for plans that are of
- * no use. */
-static bool set_fractional(const Answer *answer, Plan *plan, const Question *question,
-                           GError **error)
+ * no use, and until a brief answer is made whole. */
+static void set_fractional(const Answer *answer, Plan *plan, const Question *question)
 {
     const Graph *graph = question->graph;
     const ClusterView *view = question->cluster;
@@ -160,23 +173,11 @@ static bool set_fractional(const Answer *answer, Plan *plan, const Question *que
             sim_linear(plan->program, graph, view, plan->segment, plan->bucket_bytes);
         g_autofree double *share = sim_shares(linear, view, plan->ratio);
         plan->fractional_time_s = sim_linear_time(linear, view, share, NULL, NULL);
-        return true;
+        return;
     }
-    if (plan_splits_evenly(plan)) {
-        plan->fractional_time_s = plan->iteration_time_s;
-        return true;
-    }
-    plan->fractional_time_s = 0;
-    if (answer_is_lost(answer, plan->iteration_time_s))
-        return true;
-    Plan unrounded = *plan;
-    unrounded.n_splits = 0;
-    unrounded.split = NULL;
-    g_autoptr(SimReport) report =
-        complete_report(&unrounded, question, view, DBL_MIN, true, error);
-    if (report)
-        plan->fractional_time_s = report->iteration_time_s;
-    return report != NULL;
+    const bool later = answer->brief || answer_is_lost(answer, plan->iteration_time_s);
+    plan->fractional_time_s =
+        later ? 0 : unrounded_s(plan, question->options, graph, view);
 }
 
 /* Puts microbatches back that the plan's program leaves out; a report that is not brief has all. */
@@ -189,14 +190,12 @@ static void put_microbatches_back(Plan *plan)
 void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *options,
                      const Graph *graph, const ClusterView *view)
 {
-    SimOptions sim;
-    sim_options_init(&sim);
-    sim.costs = options->sim.costs;
+    if (plan->fractional_time_s == 0 && !program_is_spmd(plan->program))
+        plan->fractional_time_s = unrounded_s(plan, options, graph, view);
     put_microbatches_back(plan);
     if ((*report)->brief) {
         sim_report_free(*report);
-        *report =
-            sim_evaluate_shortly(plan, graph, view, plan_fidelity(plan), &sim, NULL);
+        *report = complete_report(plan, options, graph, view, 0, false, NULL);
         g_assert(*report); /* it was evaluated before */
         plan_take_report(plan, *report);
     }
@@ -209,10 +208,10 @@ bool answer_finish(Answer *answer, const Question *question, GError **error)
     const bool is_done = answer->reported == plan && plan->split &&
                          answer->reported_on == question->cluster &&
                          (!answer->report->brief || answer->brief);
-    if ((!is_done &&
-         !complete_on(answer, plan, question, question->cluster, answer->brief, error)) ||
-        !set_fractional(answer, plan, question, error))
+    if (!is_done &&
+        !complete_on(answer, plan, question, question->cluster, answer->brief, error))
         return false;
+    set_fractional(answer, plan, question);
     if (!answer->brief)
         put_microbatches_back(plan);
     return true;

@@ -108,10 +108,12 @@ static uint32_t parts_of(const Split *split, const DeviceGroup *group)
 static bool is_even(const ExportCase *c, const Split *split, const DeviceGroup *group)
 {
     const bool padded = split->kind != SPLIT_BATCH && split->units == c->vocab;
+    const uint32_t n = parts_of(split, group);
     uint32_t least = UINT32_MAX, most = 0;
-    for (uint32_t k = 0; k < parts_of(split, group); k++) {
-        least = MIN(least, part_of(split, group, k));
-        most = MAX(most, part_of(split, group, k));
+    for (uint32_t k = 0; k < n; k++) {
+        const uint32_t part = part_of(split, group, k);
+        least = MIN(least, part);
+        most = MAX(most, part);
     }
     return most - least <= padded;
 }
