@@ -58,7 +58,7 @@ static bool try_is_covered(const PortfolioRun *run, const Task *task)
  * far as flow compares, or less where tries take long. */
 static double try_far(const PortfolioRun *run, const Task *task)
 {
-    const bool quick = task->phase == TECHNIQUES &&
+    const bool quick = (task->phase == TECHNIQUES || task->phase == LONG_TECHNIQUES) &&
                        !planner_can(task->attempt->planner, PLANNER_STRATEGY);
     return quick || try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
 }
@@ -76,7 +76,8 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
         return false;
     const bool quick =
         planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= FEW_OPS;
-    if (!all && task->phase >= LONG && task->choice->report &&
+    const bool again = task->phase == LONG_TECHNIQUES && isfinite(plain->iteration_s);
+    if (!all && !again && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG ||
          !(quick || try_has_rival(task->choice, far * run->best_s))))
         return false;

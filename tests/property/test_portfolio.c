@@ -459,6 +459,29 @@ static void test_order_among_many(void **state)
     assert_true(strategies > 0);
 }
 
+/* A search whose plan is near is asked for buckets, too, with which exchanges hide. */
+static void test_buckets_of_searches(void **state)
+{
+    (void)state;
+    static const char text[] = "name: lab\nmachines:\n  - {name: m0, device: a100-40g, "
+                               "gpus: 8, count: 2, nic: ib-ndr, nics: 4}\n"
+                               "topology: {builder: 'tree:leaf=2,bandwidth=400Gb/s'}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_parse("lab", text, strlen(text), &error);
+    assert_no_error(error);
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.work = 40;
+    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
+    g_autoptr(Portfolio) portfolio =
+        portfolio_new("bert-base:global_batch=64", cluster, &options, &how, &error);
+    assert_no_error(error);
+    const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
+    assert_true(planner_can(choice->best->planner, PLANNER_SEARCHES));
+    assert_string_equal(choice->best->set, "bucket=25MiB");
+    assert_at_most(choice->flow_s, 24.5e-3); /* 24.7 by ddp */
+}
+
 static void test_answers_repeat(void **state)
 {
     (void)state;
@@ -500,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_best_of_all),
 #ifndef TEST_THREADS /* the search is the same */
         cmocka_unit_test(test_order_among_many),
+        cmocka_unit_test(test_buckets_of_searches),
         cmocka_unit_test(test_answers_repeat),
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_the_command_makes_the_plan_by_flow),
