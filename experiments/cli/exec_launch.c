@@ -129,7 +129,7 @@ static gboolean end_by_force(gpointer data)
 }
 
 /* The first signal asks mpirun to end its ranks, another one does not wait for it. */
-static gboolean stop(gpointer data)
+static gboolean launch_stop(gpointer data)
 {
     Wait *wait = data;
     if (wait->stopped)
@@ -169,7 +169,7 @@ static void wait_for(Wait *wait, const char *const *command)
     for (uint32_t i = 0; i < G_N_ELEMENTS(STOPS); i++) {
         struct sigaction before;
         if (sigaction(STOPS[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            wait->source[i] = g_unix_signal_add(STOPS[i], stop, wait);
+            wait->source[i] = g_unix_signal_add(STOPS[i], launch_stop, wait);
     }
     g_subprocess_communicate_utf8_async(wait->mpirun, NULL, NULL, take_text, wait);
     while (!wait->ended)

@@ -56,7 +56,8 @@ typedef struct {
 } Crossing;
 
 /* Takes the tensor from its form over the shards of a group to devices alone, or back. */
-static void take(Builder *b, const Crossing *c, uint32_t group, Form form, bool back)
+static void convert_take(Builder *b, const Crossing *c, uint32_t group, Form form,
+                         bool back)
 {
     const Form batch = b->batch->form[c->tensor],
                own = form_is_gather(batch) ? batch : FORM_IDENTITY,
@@ -76,12 +77,12 @@ static void cross(Builder *b, Crossing crossing, uint32_t from, Form have, uint3
                   Form want)
 {
     crossing.alone = program_add_shards(b->program, (uint16_t)from, 1);
-    take(b, &crossing, from, have, false);
-    take(b, &crossing, to, want, true);
+    convert_take(b, &crossing, from, have, false);
+    convert_take(b, &crossing, to, want, true);
 }
 
 /* Converts operand k of a computation to the form that it needs over the shards. */
-static void prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
+static void convert_prepare(Builder *b, uint32_t i, uint32_t k, uint32_t microbatch)
 {
     const Instr *instr = &b->inner->instr[i];
     const TensorId t = graph_get_op(b->graph, instr->op)->in[k];
@@ -131,7 +132,7 @@ void pipeline_run(Builder *b, uint32_t i, uint32_t microbatch)
     const uint32_t at = pipeline_view(b, group, b->view[instr.op]);
     for (uint32_t k = 0; k < op->n_in; k++) {
         if (op->pass != PASS_UPDATE) /* an update's gradient was summed for it */
-            prepare(b, i, k, microbatch);
+            convert_prepare(b, i, k, microbatch);
         instr.form[k] = form_over(
             instr.form[k], pipeline_over(b, at, b->need[instr.op * OP_MAX_IN + k]), 0);
     }

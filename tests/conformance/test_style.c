@@ -9,7 +9,7 @@
 enum {
     COMMENT_COLUMN = 100,
     /* Functions that share their name with another one of their module. */
-    MOST_SHARED = 32,
+    MOST_SHARED = 24,
     /* Declarations whose type stands alone on its line. */
     MOST_TORN = 0,
     /* Lines of comments that end beyond COMMENT_COLUMN. */

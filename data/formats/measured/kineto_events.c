@@ -158,7 +158,7 @@ static bool kineto_begin(void *data, bool array)
     return reader->kept < MAX_ROWS || stop(reader, "expected fewer kernels");
 }
 
-static void end(void *data)
+static void kineto_end(void *data)
 {
     Reader *reader = data;
     if (reader->depth == 3 && in_event(reader))
@@ -280,5 +280,5 @@ static void take_number(void *data, double value)
     }
 }
 
-const JsonEvents KINETO_EVENTS = {kineto_begin, end,         take_key,
+const JsonEvents KINETO_EVENTS = {kineto_begin, kineto_end,  take_key,
                                   take_text,    take_number, lost};
