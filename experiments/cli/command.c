@@ -381,7 +381,7 @@ bool command_ask(CommandPlanning *how, int argc, const char *effort, bool only_h
 {
     static const struct {
         const char *word, *work;
-    } efforts[] = {{"quick", "1"}, {"normal", "10"}, {"long", "400"}};
+    } efforts[] = {{"quick", "1"}, {"normal", "15"}, {"long", "400"}};
     only_hap |= options->pin || options->pins || how->granularity || how->slowdown;
     if (argc > 2 && !how->planner)
         how->planner = g_strdup(only_hap ? "hap" : "auto");

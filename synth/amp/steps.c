@@ -1,6 +1,7 @@
 /* Reading the steps of layers off a program. */
 #include "synth/amp/steps.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "data/base/free.h"
@@ -228,6 +229,21 @@ static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32
     return (((size_t)type * model->n_degrees + degree) * model->n_sizes + size) * n_steps;
 }
 
+/* The part of an op that is computed by the one of so many devices that has most units of what they
+ * divide: 2 of 4 heads where 3 devices share them. Of fewer units than devices they would divide
+ * something else. */
+static double largest_share(const Reading *r, const Instr *instr, double degree)
+{
+    const Op *op = graph_get_op(r->graph, instr->op);
+    double units = degree;
+    for (uint32_t k = 0; k < op->n_in + op->n_out; k++) {
+        const TensorId t = k < op->n_in ? op->in[k] : op->out[k - op->n_in];
+        if (form_is_gather(instr->form[k]))
+            units = graph_tensor(r->graph, t)->units[form_dim(instr->form[k])];
+    }
+    return units < degree ? 1 / degree : ceil(units / degree) / units;
+}
+
 /* Sets an op's times on devices of all types: for a part of the batch or, if the op runs once, for
  * the whole op. */
 static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device **device)
@@ -243,12 +259,11 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
     for (uint32_t s = 0; s < model->n_sizes; s++) {
         const double part = model->size[s] / model->global_batch;
         values_at (const double, degree, g, model->degree, model->n_degrees) {
+            const SimOpShare share = {form, part / (by_batch ? degree : 1),
+                                      by_batch ? 1 : largest_share(r, instr, degree)};
             for (uint32_t t = 0; t < model->n_types; t++)
-                r->steps->time_s[row(model, n, t, g, s) + i] =
-                    sim_op_s(r->memo, r->graph, r->view, instr->op, &rule,
-                             (SimOpShare){form, part / (by_batch ? degree : 1),
-                                          by_batch ? 1 : 1 / degree},
-                             device[t]);
+                r->steps->time_s[row(model, n, t, g, s) + i] = sim_op_s(
+                    r->memo, r->graph, r->view, instr->op, &rule, share, device[t]);
         }
     }
 }

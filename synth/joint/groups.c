@@ -23,13 +23,15 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
     g_array_append_val(groups, group);
 }
 
-/* Whether a group may have this number of units: a piece of one machine made by halving, or whole
- * machines. Beyond eight machines their number is 2 or 1.5 times a power of two, or all of them. */
+/* Whether a group may have this number of units: a GPU, a piece of one machine made by halving, or
+ * whole machines. Beyond eight machines their number is 2 or 1.5 times a power of two, or all of them. */
 static bool is_size(const JointKind *kind, uint32_t units)
 {
     const uint32_t gpus = units * kind->unit;
-    if (gpus < kind->gpus)
-        return (kind->gpus / kind->unit) % units == 0 && (units & (units - 1)) == 0;
+    if (gpus < kind->gpus && kind->gpus % gpus == 0) {
+        const uint32_t pieces = kind->gpus / gpus;
+        return gpus == 1 || (pieces & (pieces - 1)) == 0;
+    }
     if (gpus % kind->gpus != 0)
         return false;
     const uint32_t n = MAX(kind->gpus / kind->unit, 1), size = units / n, most = 8;

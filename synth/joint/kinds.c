@@ -57,14 +57,18 @@ static void kinds_find_kinds(JointMenu *menu)
     }
 }
 
-/* Starts with the smallest units, pieces of a machine made by halving, or with machines. */
+/* Starts with the smallest units, single GPUs, or with machines. */
 static void start_units(JointMenu *menu, bool whole)
 {
-    array_each (JointKind, kind, menu->kind) {
-        kind->unit = kind->gpus;
-        while (kind->unit % 2 == 0 && !whole)
-            kind->unit /= 2;
-    }
+    array_each (JointKind, kind, menu->kind)
+        kind->unit = whole ? kind->gpus : 1;
+}
+
+/* The next size of units: what halving a machine repeatedly leaves, or twice as many GPUs. */
+static uint32_t next_unit(const JointKind *kind)
+{
+    const uint32_t odd = kind->gpus / (kind->gpus & -kind->gpus);
+    return kind->unit < odd ? odd : 2 * kind->unit;
 }
 
 /* The number of states with these units, and the kind with most of them. */
@@ -81,8 +85,8 @@ static double count_states(JointMenu *menu, JointKind **most)
     return (menu->in_order ? sum : all) * (menu->model->n_layers + 1);
 }
 
-/* Finds the smallest units that keep the number of states small: a machine, halved repeatedly, or
- * several machines, at most all of a kind. Where all combinations of machines are too many, kinds
+/* Finds the smallest units that keep the number of states small: a GPU, a machine halved repeatedly,
+ * or several machines, at most all of a kind. Where all combinations of machines are too many, kinds
  * are to be in an order. */
 static void kinds_find_units(JointMenu *menu, bool coarse)
 {
@@ -92,7 +96,7 @@ static void kinds_find_units(JointMenu *menu, bool coarse)
     menu->in_order = menu->kind->len > 1 && count_states(menu, &most) > MOST_STATES;
     start_units(menu, menu->in_order);
     while (count_states(menu, &most) > most_states && most->n_units > 1)
-        most->unit *= 2;
+        most->unit = next_unit(most);
 }
 
 void joint_find_kinds(JointMenu *menu, bool coarse)

@@ -56,12 +56,13 @@ static double choose_schedule(const JointMenu *menu, const Found *found, uint32_
 static void pair_search(JointSearch *j, uint32_t problem, uint32_t tp,
                         const uint32_t *step, double *upper_s, GArray *pairs)
 {
+    static const double far = 1.25; /* other schedules take so much less than 1f1b */
     JointMenu *menu = j->menus->pdata[problem];
     const JointOptions options = {.way = {.schedule = SCHEDULE_1F1B, .chunks = 1},
                                   .n_best = 1,
                                   .beam = BEAM,
                                   .plain = true,
-                                  .upper_s = *upper_s,
+                                  .upper_s = far * *upper_s,
                                   .most_labels = JOINT_LABELS,
                                   .left = joint_left(j),
                                   .deadline_us = j->answer->deadline_us};
@@ -89,13 +90,16 @@ static uint64_t degrees_of(const JointProblem *p)
     return degrees;
 }
 
+/* The numbers of microbatches of the best pipelines come first. */
 static void search_all(JointSearch *j, GArray *pairs)
 {
     g_autofree bool *seen = g_new0(bool, j->problems->len + 1);
     double upper_s = fmin(j->plan->iteration_time_s, j->answer->upper_s);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < j->found->len && n < COUNTS; i++) {
-        const uint32_t at = g_array_index(j->found, JointFound, i).problem;
+    for (uint32_t i = 0; i < j->found->len + j->problems->len && n < COUNTS; i++) {
+        const uint32_t at = i < j->found->len
+                                ? g_array_index(j->found, JointFound, i).problem
+                                : i - j->found->len;
         const JointProblem *p = j->problems->pdata[at];
         g_autofree uint32_t *step = synth_joint_machine_units(j->menus->pdata[at]);
         if (seen[at] || p->n_microbatches < 2 || !step || joint_is_spent(j) ||

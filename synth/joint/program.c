@@ -44,7 +44,8 @@ static uint32_t place_kind(const Placing *p, uint32_t k, uint32_t gpus, uint32_t
         for (uint32_t d = 0; d < wanted; d++)
             device[n++] = g_array_index(p->menu->place, uint32_t, m) + p->used[m]++;
     }
-    g_assert(n == gpus); /* pieces made by halving always fit if the largest come first */
+    g_assert(n ==
+             gpus); /* sizes divide one another: pieces fit if the largest come first */
     return n;
 }
 

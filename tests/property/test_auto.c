@@ -209,49 +209,65 @@ static void test_never_slower(void **state)
         }
 }
 
-/* No strategy that a user could have set is faster by more than 1 %: planners of one program for all
- * devices are priced by the formula, the same replicas as a strategy by stage, in which the first
- * exchanges of gradients begin a little earlier (.55 % in lab 4). */
+/* No strategy that a user could have set is faster than auto's answer for the i-th question by more
+ * than 1 %, by its own fidelity or by flow: planners of one program for all devices are priced by the
+ * formula, the same replicas as a strategy by stage, in which the first exchanges of gradients begin
+ * a little earlier (.55 % in lab 4). Returns the number of plans. */
+static uint32_t check_manual(uint32_t i, uint32_t tries)
+{
+    static const double about = 1.01;
+    const Planner *manual = planner_find("manual", NULL);
+    uint32_t plans = 0;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + i);
+    g_autoptr(Cluster) cluster = random_lab(rand);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    const char *model = MODEL[i % MODELS];
+    g_auto(Evaluation) made = {0};
+    const double auto_s =
+        evaluate_auto(model, cluster, &made) ? made.report->iteration_time_s : INFINITY;
+    for (uint32_t k = 0; k < tries; k++) {
+        PlannerOptions options;
+        planner_options_init(&options);
+        g_autofree char *words =
+            random_keys(rand, view->n_devices, strstr(model, "moe") != NULL);
+        technique_apply(words, &options);
+        g_autofree char *whole = NULL;
+        g_autoptr(Graph) graph = model_build(model, cluster_gpus(cluster), &whole, NULL);
+        g_autoptr(Plan) plan =
+            planner_plan(manual, whole, "lab", view, &options, NULL, NULL);
+        plans += plan && plan->feasible;
+        if (!plan || !plan->feasible || plan->iteration_time_s >= auto_s / about)
+            continue;
+        g_autoptr(SimReport) flows = sim_evaluate(plan, graph, view, "flow", NULL);
+        const double auto_flow_s = made.plan ? flow_s(&made) : INFINITY;
+        print_error("lab %u, %s: auto %g by %s (flow %g), manual %g (flow %g) with %s\n",
+                    i / MODELS, model, auto_s, made.plan ? made.plan->maker : "none",
+                    auto_flow_s, plan->iteration_time_s, flows->iteration_time_s, words);
+        assert_at_most(auto_flow_s, about * flows->iteration_time_s);
+    }
+    return plans;
+}
+
 static void test_manual_is_not_faster(void **state)
 {
     (void)state;
     enum { LABS = 60, FEW = 1, TRIES = 200, FEW_TRIES = 40 };
-    static const double about = 1.01;
     const uint32_t first = number_of("KILTER_FIRST", 0);
     const uint32_t n = number_of("KILTER_LABS", test_rounds(FEW, LABS));
-    const Planner *manual = planner_find("manual", NULL);
     uint32_t plans = 0;
-    for (uint32_t i = first * MODELS; i < (first + n) * MODELS; i++) {
-        g_autoptr(GRand) rand = g_rand_new_with_seed(SEED + i);
-        g_autoptr(Cluster) cluster = random_lab(rand);
-        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-        const char *model = MODEL[i % MODELS];
-        g_auto(Evaluation) made = {0};
-        const double auto_s = evaluate_auto(model, cluster, &made)
-                                  ? made.report->iteration_time_s
-                                  : INFINITY;
-        for (uint32_t k = 0; k < test_rounds(FEW_TRIES, TRIES); k++) {
-            PlannerOptions options;
-            planner_options_init(&options);
-            g_autofree char *words =
-                random_keys(rand, view->n_devices, strstr(model, "moe") != NULL);
-            technique_apply(words, &options);
-            g_autofree char *whole = NULL;
-            g_autoptr(Graph) graph =
-                model_build(model, cluster_gpus(cluster), &whole, NULL);
-            g_autoptr(Plan) plan =
-                planner_plan(manual, whole, "lab", view, &options, NULL, NULL);
-            plans += plan && plan->feasible;
-            if (plan && plan->feasible && plan->iteration_time_s < auto_s / about)
-                print_error("lab %u, %s: auto %g by %s, manual %g with %s\n", i / MODELS,
-                            model, auto_s, made.plan ? made.plan->maker : "none",
-                            plan->iteration_time_s, words);
-            assert_false(plan && plan->feasible &&
-                         plan->iteration_time_s < auto_s / about);
-        }
-    }
+    for (uint32_t i = first * MODELS; i < (first + n) * MODELS; i++)
+        plans += check_manual(i, test_rounds(FEW_TRIES, TRIES));
     print_message("%u plans of manual\n", plans);
     assert_true(plans > 5 * n * MODELS);
+}
+
+/* A machine of three GPUs: joint took it whole, and 4 heads on 3 devices for even shares. auto took
+ * 4.53 ms, three stages 4.34. */
+static void test_odd_machine(void **state)
+{
+    (void)state;
+    enum { LAB = 900, TRIES = 200 };
+    check_manual(LAB * MODELS, TRIES);
 }
 
 /* Context and expert parallelism, which no planner searches, come in as neighbours of the fastest
@@ -354,7 +370,7 @@ static void test_first_answer(void **state)
     for (uint32_t i = 0; i < G_N_ELEMENTS(time_s); i++) {
         PlannerOptions options;
         planner_options_init(&options);
-        assert_true(planner_options_set(&options, "work", i == 0 ? "1" : "10", NULL));
+        assert_true(planner_options_set(&options, "work", i == 0 ? "1" : "15", NULL));
         g_autoptr(Portfolio) portfolio =
             portfolio_new(model, cluster, &options, &how, NULL);
         assert_non_null(portfolio);
@@ -489,6 +505,7 @@ int main(void)
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_never_slower),
         cmocka_unit_test(test_manual_is_not_faster),
+        cmocka_unit_test(test_odd_machine),
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_once_slower),
         cmocka_unit_test(test_tries_make_no_bounds),

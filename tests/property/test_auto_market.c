@@ -47,7 +47,7 @@ static bool evaluate(const char *planner, const Case *c, const Cluster *cluster,
 {
     PlannerOptions options;
     planner_options_init(&options);
-    options.work = 10; /* --effort normal */
+    options.work = 15; /* --effort normal */
     technique_apply(set, &options);
     const ConfigurationAsk ask = {.model = c->model,
                                   .cluster_name = "lab",
