@@ -11,6 +11,7 @@
 #include "data/base/names.h"
 #include "data/base/output.h"
 #include "data/base/version.h"
+#include "data/formats/export/export.h"
 #include "data/plan/fidelity.h"
 #include "experiments/answers.h"
 #include "experiments/cli/describe.h"
@@ -28,13 +29,17 @@ typedef struct {
     const char *option, *letter, *words, *list;
 } Values;
 
+#define EXPORT_WORD(name, description) #name " "
 static const Values VALUES[] = {{"planner", "p", NULL, "planners"},
                                 {"granularity", NULL, "machine gpu", NULL},
                                 {"fidelity", NULL, FIDELITY_WORDS, NULL},
                                 {"cluster", NULL, NULL, "clusters"},
                                 {"base", NULL, NULL, "clusters"},
                                 {"gpu", NULL, NULL, "devices"},
-                                {"nic", NULL, NULL, "links"}};
+                                {"nic", NULL, NULL, "links"},
+                                {"to", NULL, EXPORT_TABLE(EXPORT_WORD), NULL},
+                                {"for", NULL, EXPORT_TABLE(EXPORT_WORD), NULL},
+                                {"emit", NULL, "slurm pbs k8s parallel", NULL}};
 
 /* The lists whose names a command takes as arguments, by a word of its syntax; NULL: files. */
 static const char *completion_lists(const json_t *command)

@@ -180,7 +180,11 @@ static void test_bash_completes(void **state)
                  {"kilter plan --plan", "--planner"},
                  {"kilter plan vgg19 hap-8 --planner dp-",
                   "dp-ev dp-cp dp-nccl dp-nccl-p dp-nccl-sfb"},
-                 {"kilter simulate --fidelity an", "analytic"}};
+                 {"kilter simulate --fidelity an", "analytic"},
+                 {"kilter export p.json --to m", "megatron"},
+                 {"kilter plan vgg19 hap-8 --for torch", "torchtitan"},
+                 {"kilter sweep --emit k", "k8s"},
+                 {"kilter plan vgg19 hap-8 --set re", ""}};
     g_autoptr(Sandbox) box = sandbox_new();
     program_runs(box, "help --write out");
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
