@@ -128,8 +128,7 @@ static bool turn(const Survey *s, Knob *knob, GError **error)
 /* The time of the better plan: the same one or the new one. */
 static double upgraded_s(const Knob *knob)
 {
-    return fmin(isnan(knob->kept_s) ? INFINITY : knob->kept_s,
-                isnan(knob->again_s) ? INFINITY : knob->again_s);
+    return fmin(fmin(knob->kept_s, knob->again_s), INFINITY); /* of numbers, if any */
 }
 
 static ORDER_DEFINE(by_gain, Knob,
@@ -140,10 +139,8 @@ static json_t *knob_json(const Survey *s, const Knob *knob)
     const double time_s = upgraded_s(knob);
     return json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o}", "what", knob->what, "elasticity",
-        isnan(knob->slope) ? json_null() : json_number(knob->slope), "factor",
-        json_number(knob->better), "kept_s",
-        isnan(knob->kept_s) ? json_null() : json_number(knob->kept_s), "replanned_s",
-        isnan(knob->again_s) ? json_null() : json_number(knob->again_s), "gain",
+        json_number(knob->slope), "factor", json_number(knob->better), "kept_s",
+        json_number(knob->kept_s), "replanned_s", json_number(knob->again_s), "gain",
         isfinite(time_s) ? json_number(s->time_s / time_s - 1) : json_null());
 }
 

@@ -1,5 +1,4 @@
 /* kilter league: the planners of an experiment, ranked. */
-#include <math.h>
 #include <stdio.h>
 
 #include "data/base/json.h"
@@ -15,11 +14,6 @@
     X(FILE, folder, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, league_options, LEAGUE_OPTIONS)
-
-static json_t *known(double value)
-{
-    return isnan(value) ? json_null() : json_number(value);
-}
 
 static json_t *refusals_json(const GArray *refusals)
 {
@@ -37,15 +31,16 @@ static json_t *league_rows_json(const GArray *rows)
     array_at (const LeagueRow, row, i, rows) {
         const bool any = row->plans > 0;
         json_array_append_new(
-            list, json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
-                            "rank", (int)i + 1, "planner", row->entry, "results",
-                            (int)row->asked, "plans", (int)row->plans, "fastest",
-                            (int)row->firsts, "regret", known(row->regret),
-                            "worst_regret", any ? known(row->worst_regret) : json_null(),
-                            "gap", known(row->gap), "worst_gap",
-                            any ? known(row->worst_gap) : json_null(), "planning_s",
-                            json_number(row->planning_s), "refusals",
-                            refusals_json(row->refusal)));
+            list,
+            json_pack("{s:i, s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "rank",
+                      (int)i + 1, "planner", row->entry, "results", (int)row->asked,
+                      "plans", (int)row->plans, "fastest", (int)row->firsts, "regret",
+                      json_number(row->regret), "worst_regret",
+                      any ? json_number(row->worst_regret) : json_null(), "gap",
+                      json_number(row->gap), "worst_gap",
+                      any ? json_number(row->worst_gap) : json_null(), "planning_s",
+                      json_number(row->planning_s), "refusals",
+                      refusals_json(row->refusal)));
     }
     return list;
 }

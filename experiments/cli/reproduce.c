@@ -307,7 +307,8 @@ static void print_claims(const Claims *claims, const char *experiment)
         g_autofree char *paper = claims_is_yes(claim)
                                      ? g_strdup(value)
                                      : g_strdup_printf("%s +- %s", value, tolerance);
-        g_autofree char *text = screen_paragraph(claim->text, width, 2, G_MAXUINT32);
+        g_autofree char *words = claims_words(claim),
+                        *text = screen_paragraph(words, width, 2, G_MAXUINT32);
         g_auto(GStrv) line = g_strsplit(text, "\n", -1);
         const char *verdict = claims_verdict(claim);
         g_string_append_printf(out, "%s%*s  %16s  %6s  %s%s%s%*s  %s\n", line[0],

@@ -178,6 +178,12 @@ bool claims_is_yes(const Claim *claim)
     return g_str_has_suffix(claim->text, CLAIMS_YES);
 }
 
+char *claims_words(const Claim *claim)
+{
+    g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
+    return g_strchomp(g_strdup(*words));
+}
+
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except)
 {

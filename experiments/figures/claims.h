@@ -63,6 +63,8 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */
 bool claims_is_yes(const Claim *claim);
+/* The claim's text without that remark. Caller frees. */
+char *claims_words(const Claim *claim);
 /* "holds", "by ratio only", "does not hold", "no results" or, of one that holds since it was fitted,
  * "fitted". */
 const char *claims_verdict(const Claim *claim);

@@ -314,15 +314,15 @@ static void add_claim(GString *text, const Claim *claim)
     g_autofree char *theirs = claims_value_text(claim, claim->value),
                     *ours = isnan(claim->ours) ? g_strdup("no result")
                                                : claims_value_text(claim, claim->ours);
-    g_auto(GStrv) words = g_strsplit(claim->text, CLAIMS_YES, 2);
+    g_autofree char *words = claims_words(claim);
     const double distance =
         claim->allowed > 0 ? (claim->ours - claim->value) / claim->allowed : NAN;
     g_string_append_printf(text, "%s\t%.9g\t%.9g\t", claim->claim, claim->value,
                            claim->allowed);
     g_string_append_printf(text, isnan(claim->ours) ? "NaN\t" : "%.9g\t", claim->ours);
     g_string_append_printf(text, isnan(distance) ? "NaN\t" : "%.9g\t", distance);
-    g_string_append_printf(text, "%s\t%s\t%s: paper %s", claims_verdict(claim),
-                           g_strchomp(words[0]), claim->where, theirs);
+    g_string_append_printf(text, "%s\t%s\t%s: paper %s", claims_verdict(claim), words,
+                           claim->where, theirs);
     if (claim->allowed > 0)
         g_string_append_printf(text, " \u00b1 %.4g", claim->allowed);
     g_string_append_printf(text, ", here %s\n", ours);

@@ -46,7 +46,7 @@ char *report_store_markdown(const char *file, const char *const *names, GError *
                 report_title(part->paper));
         for (uint32_t k = 0; part->claims && k < part->claims->n; k++) {
             const Claim *claim = &part->claims->claim[k];
-            g_autofree char *words = report_claim_text(claim);
+            g_autofree char *words = claims_words(claim);
             g_autofree char *value = claims_value_text(claim, claim->value);
             g_autofree char *tolerance = claims_value_text(claim, claim->allowed);
             g_autofree char *paper =

@@ -157,14 +157,6 @@ char *report_quoted(const char *name)
     return g_strjoinv("''", quotes);
 }
 
-char *report_claim_text(const Claim *claim)
-{
-    char *text = g_strdup(claim->text);
-    if (claims_is_yes(claim))
-        text[strlen(text) - strlen(CLAIMS_YES)] = '\0';
-    return g_strchomp(text);
-}
-
 /* Orders experiments so that those of a paper are together, and sweeps come last. */
 static ORDER_POINTERS(by_paper, ReportPart, !*x->paper - !*y->paper, BY_NAME(paper),
                       BY_NAME(name));

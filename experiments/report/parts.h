@@ -39,5 +39,3 @@ extern const char *const report_columns[];
 /* A name escaped for quotes in SQL. Caller frees. */
 char *report_quoted(const char *name);
 const char *report_title(const char *paper);
-/* The claim's text without the remark that it is a matter of yes or no. Caller frees. */
-char *report_claim_text(const Claim *claim);

@@ -301,7 +301,7 @@ static json_t *claim_json(const Claims *claims, const Claim *claim)
     const double allowed = claim->allowed,
                  off =
                      known && allowed > 0 ? (claim->ours - claim->value) / allowed : NAN;
-    g_autofree char *text = report_claim_text(claim);
+    g_autofree char *text = claims_words(claim);
     g_autofree char *value = claims_value_text(claim, claim->value);
     g_autofree char *ours = claims_value_text(claim, claim->ours);
     g_autofree char *tolerance = claims_value_text(claim, allowed);
