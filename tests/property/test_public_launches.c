@@ -54,6 +54,12 @@ static const Public PUBLIC[] = {
      "global_batch=256,seq=8192,precision=bf16-fsdp",
      "dp: 32\ntp: 8\nmicro_batch: 8\nrecompute: full\nsequence_parallel: on\nzero: 3\n",
      ""},
+    /* two stages on each rank where nothing is said of layers_per_stage */
+    {"titan_70b_pp.toml", "torchtitan", 32, LLAMA("80"),
+     "global_batch=256,seq=8192,precision=bf16-fsdp",
+     "pp: 2\ndp: 2\ntp: 8\nmicro_batch: 1\nschedule: interleaved\nvirtual_stages: 2\n"
+     "recompute: full\nsequence_parallel: on\nzero: 2\n",
+     ""},
     {"titan_405b.toml", "torchtitan", 512, LLAMA("126"),
      "global_batch=128,seq=8192,precision=fp8",
      "dp: 64\ntp: 8\nmicro_batch: 2\nrecompute: full\nsequence_parallel: on\nzero: 3\n",

@@ -203,8 +203,11 @@ static char *layers_by_ends(const Launch *launch, uint32_t layers, uint32_t stag
 static bool set_layers(const Launch *launch, uint32_t layers, Strategy *s, GError **error)
 {
     const uint32_t per = said_number(launch, WORD_PER_VIRTUAL), pp = MAX(s->pp, 1);
-    uint32_t chunks =
-        per > 0 ? MAX(layers / pp / per, 1) : MAX(said_number(launch, WORD_VIRTUAL), 1);
+    /* torchtitan's schedules of several stages have two on each rank where nothing is said */
+    const uint32_t usual =
+        is_titan(launch) && pp > 1 && says(launch, WORD_SCHEDULE, "interleaved") ? 2 : 1;
+    uint32_t chunks = per > 0 ? MAX(layers / pp / per, 1)
+                              : MAX(said_number(launch, WORD_VIRTUAL), usual);
     const uint32_t stages = launch_product(pp, chunks);
     const char *layout = launch->value[WORD_LAYOUT], *split = launch->value[WORD_SPLIT],
                *modules = launch->value[WORD_MODULES];
