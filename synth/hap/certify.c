@@ -294,14 +294,14 @@ static bool tighten(const Certifier *c, CertifierBox *box)
     return true;
 }
 
-/* The bound to reach: within the gap of the rounded plan or, where rounding costs more than half of
- * the gap, of the plan before rounding. */
+/* The bound to reach: within the gap of the rounded plan or, where rounding costs more than three
+ * quarters of the gap, of the plan before rounding. */
 static double wanted(const Certifier *c)
 {
     static const double rounding = 1 + 1e-9;
     double gap = c->question->options->certify;
     double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
-    return rounded_s <= c->upper_s / (1 + gap / 2) ? rounded_s
+    return rounded_s <= c->upper_s / (1 + gap / 4) ? rounded_s
                                                    : c->upper_s / (1 + gap) * rounding;
 }
 
