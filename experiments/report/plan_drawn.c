@@ -2,6 +2,7 @@
  * what limits the iteration, transfers and links. Places are in thousandths of the width. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "data/base/free.h"
 #include "data/base/json.h"
@@ -333,9 +334,16 @@ static json_t *drawn_row_json(const Drawn *d, const Row *row, const GArray *bloc
         json_number(busy_of(d, row->device)), "communication", path, "blocks", list,
         "busy", json_number(whole_s > 0 ? busy_of(d, row->device) / whole_s : 0));
     set_stage(d, row->device, json);
-    if (stage != UINT32_MAX)
-        json_object_set(json, "range",
-                        json_object_get(json_array_get(pipeline, stage), "range"));
+    if (stage != UINT32_MAX) {
+        enum { LONGEST = 60 }; /* letters beside a row */
+        const json_t *of = json_array_get(pipeline, stage);
+        const char *range = json_word(of, "range");
+        const int layers = (int)json_integer_value(json_object_get(of, "blocks"));
+        json_object_set_new(json, "range",
+                            strlen(range) <= LONGEST
+                                ? json_string(range)
+                                : json_sprintf("%d layers, listed below", layers));
+    }
     return json;
 }
 

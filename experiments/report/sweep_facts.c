@@ -543,7 +543,7 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
     return json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "planner",
         planner_of(s, i), "setting", setting, "status", cell(s, i, s->status), "hash",
-        json_sprintf("%.16s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
+        json_sprintf("%.12s", cell(s, i, frame_column(s->frame, "hash"))), "time_s",
         json_number(time_s), "times", json_number(s->regret[i]), "share",
         json_number(facts_number_of(s, i, "communication_s") / time_s), "bytes",
         json_number(isnan(time_s) ? NAN : facts_number_of(s, i, "peak_memory_bytes")),

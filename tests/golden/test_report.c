@@ -308,6 +308,14 @@ static void check_interleaved(const Sandbox *box)
             json_array_get(json_object_get(root, "pipeline"), 0), "range")),
         "embedding to layers.1, layers.4 to layers.5");
     json_decref(root);
+    /* many pieces have no place beside the timeline */
+    run(box,
+        "plan gpt2:layers=16,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=16 "
+        "hap-8 --planner manual --set pp=2 --set schedule=interleaved --set "
+        "virtual_stages=8 --set microbatches=4 -q -o many.json");
+    run(box, "report many.json -o many.html");
+    g_autofree char *many = sandbox_read(box, "many.html");
+    assert_non_null(strstr(many, ", 8 layers, listed below</small>"));
 }
 
 static void test_plan(void **state)
