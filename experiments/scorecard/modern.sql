@@ -73,7 +73,7 @@ model(name, fit, family, dims) AS (
     ('GPT-OSS 120B', 1, 'gpt-oss-120b', ''),
     ('Nemotron-H-56b', 0, 'nemotron-h-56b', '')
 ),
--- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64
+-- GPUs by their names in data/devices, with GPUs and NICs per machine; a rack of 72 gives jobs 64; torchtitan's H100 have HBM2e and 500 W
 gpu(name, device, of_machine, nic, nics, inner) AS (
     VALUES
     ('H100', 'h100-sxm', 8, 'ib-ndr', 8, ''), ('H200', 'h200', 8, 'ib-ndr', 8, ''), ('H800-80GB', 'h800', 8, 'ib-hdr', 8, ''),
@@ -227,7 +227,7 @@ SELECT
         -- these recipes set moe_flex_dispatcher_backend (HybridEP), which sends a token to a machine once
         || CASE WHEN model = 'DeepSeekV3' AND eps > 1 THEN ',dispatcher=once' ELSE '' END AS options, fidelity, software,
     CASE WHEN mixed THEN '{name: pcie, machines: [{device: rtx-a6000, gpus: 2, inner: pcie4, nic: pcie4}, {device: h100-nvl, gpus: 1, nic: pcie5}]}'
-         ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: '
+         ELSE '{name: ' || port || ' x ' || ports || ', machines: [{device: ' || CASE WHEN source_id = 'torchtitan' AND gpu = 'H100' THEN 'h100-hbm2e' ELSE device END || ', gpus: ' || min(n, of_machine) || ', count: '
             || max(1, n / of_machine) || ', ' || within || 'nic: ' || port || ', nics: ' || ports || '}]}' END AS cluster,
     CASE WHEN tokens_per_s_per_gpu = '' AND step_s <> '' THEN CAST(step_s AS REAL)
          WHEN tokens_per_s_per_gpu = '' AND active > 0 THEN batch * seq * (6 * active + 12.0 * deep * wide * seq) / (n * tflops * 1e12)
