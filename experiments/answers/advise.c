@@ -310,6 +310,14 @@ static void limit_training(AdviseRow *row, uint32_t n)
     }
 }
 
+/* Days of a training, else the time of an iteration. Caller frees. */
+static char *time_words(const AdviseAsked *asked, double seconds)
+{
+    return asked->tokens > 0 && seconds >= day_s
+               ? g_strdup_printf("%.3g days", seconds / day_s)
+               : units_format(seconds, QUANTITY_TIME);
+}
+
 /* Whether some choice reaches the target time and throughput. */
 static bool check_target(const AdviseAsked *asked, const AdviseRow *row, uint32_t n,
                          const AdviseRow *enough, GError **error)
@@ -320,8 +328,8 @@ static bool check_target(const AdviseAsked *asked, const AdviseRow *row, uint32_
     double least_s = INFINITY;
     for (uint32_t i = 0; i < n; i++)
         least_s = fmin(least_s, row[i].takes_s);
-    g_autofree char *most = units_format(asked->target_s, QUANTITY_TIME),
-                    *least = units_format(least_s, QUANTITY_TIME);
+    g_autofree char *most = time_words(asked, asked->target_s),
+                    *least = time_words(asked, least_s);
     if (asked->tokens_per_s == 0)
         return kilter_fail(
             error, KILTER_ERROR_INFEASIBLE,
