@@ -1,17 +1,8 @@
 /* Deterministic values of a graph's inputs, and differences. */
 #include <math.h>
 
+#include "exec/kernels/mask.h"
 #include "exec/tensor.h"
-
-/* A hash of (seed, tensor, element): the finalizer of SplitMix64 (Steele et al. 2014), once for the
- * stream and once for the element. */
-static uint64_t mix(uint64_t z)
-{
-    z += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
 
 /* Twice the sum of three uniform numbers in [-1/2, 1/2): variance 1, and close to normal. */
 static double near_normal(uint64_t hash)
@@ -66,7 +57,7 @@ ExecTensor exec_value_new(const Graph *graph, const ExecReading *readings, Tenso
     if (reading.master && tensor->of != GRAPH_NONE)
         return exec_value_new(graph, readings, tensor->of, seed);
     ExecTensor value = exec_tensor_new(tensor->rank, tensor->dim);
-    const uint64_t n = tensor_elements(tensor), stream = mix(seed ^ mix(id));
+    const uint64_t n = tensor_elements(tensor), stream = mask_mix(seed ^ mask_mix(id));
     if (graph_loss(graph) != GRAPH_NONE &&
         id == graph_gradient(graph, graph_loss(graph))) {
         value.data[0] = 1;
@@ -75,7 +66,7 @@ ExecTensor exec_value_new(const Graph *graph, const ExecReading *readings, Tenso
     const bool weight = tensor->role == ROLE_PARAMETER && tensor->rank > 1;
     const double scale = weight && n > 0 ? sqrt(2.0 * tensor->dim[0] / (double)n) : 1;
     for (uint64_t i = 0; i < n; i++) {
-        const uint64_t hash = mix(stream + i);
+        const uint64_t hash = mask_mix(stream + i);
         const double x = scale * near_normal(hash);
         value.data[i] = reading.vocabulary ? (double)(hash % reading.vocabulary)
                         : reading.squared  ? x * x

@@ -82,6 +82,3 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective);
 
 /* Whether the digests of the members that determine the shards, and of all, still match. */
 void plan_json_seals(const json_t *root, bool *shards, bool *all);
-
-/* The number of counts of a split. */
-uint32_t plan_split_devices(const Plan *plan, const Split *split);

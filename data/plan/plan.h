@@ -137,6 +137,9 @@ typedef struct {
     uint32_t stages;
 } Plan;
 
+/* The number of counts of a split. */
+uint32_t plan_split_devices(const Plan *plan, const Split *split);
+
 Plan *plan_new(void);
 AUTOPTR(plan_free, Plan)
 

@@ -9,17 +9,21 @@
 #define EXEC_INLINE static inline
 #endif
 
+/* The finalizer of SplitMix64 (Steele et al. 2014). */
+EXEC_INLINE uint64_t mask_mix(uint64_t z)
+{
+    z += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
 /* A number in [0, 1), uniform, as a function of the stream and the element's index in the whole
- * tensor: two rounds of the finalizer of SplitMix64 (Steele et al. 2014). */
+ * tensor. */
 EXEC_INLINE double mask_uniform(uint64_t stream, uint64_t index)
 {
-    uint64_t z = (stream * UINT64_C(0x9e3779b97f4a7c15)) ^ index;
-    for (uint32_t round = 0; round < 2; round++) {
-        z += UINT64_C(0x9e3779b97f4a7c15);
-        z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-        z ^= z >> 31;
-    }
+    const uint64_t z =
+        mask_mix(mask_mix((stream * UINT64_C(0x9e3779b97f4a7c15)) ^ index));
     return (double)(z >> 11) * 0x1p-53;
 }
 

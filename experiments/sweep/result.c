@@ -181,21 +181,12 @@ static bool is_uneven(const uint32_t *count, uint32_t n)
     return uneven;
 }
 
-static uint32_t result_devices_of(const Plan *plan, const Split *split)
-{
-    const Program *program = plan->program;
-    if (program->n_groups == 0)
-        return plan->n_devices;
-    const DeviceGroup *group = &program->group[split->group];
-    return group->n_replicas * group->n_devices;
-}
-
 /* [units, count, ...] of every dimension that was not cut evenly. */
 static json_t *counts_json(const Plan *plan)
 {
     json_t *list = json_array();
     items_each (const Split, split, plan->split, plan->n_splits) {
-        const uint32_t n = result_devices_of(plan, split);
+        const uint32_t n = plan_split_devices(plan, split);
         if (!is_uneven(split->count, n))
             continue;
         json_t *cut = json_integers(split->count, n);

@@ -41,15 +41,6 @@ static void find_times(const Graph *graph, const BatchForms *batch, OpId op,
     }
 }
 
-static bool is_parameter_gradient(const Graph *graph, const BatchForms *batch,
-                                  TensorId id)
-{
-    const Tensor *tensor = graph_tensor(graph, id);
-    return batch->form[id] == FORM_REDUCE && tensor->role == ROLE_GRADIENT &&
-           tensor->of != GRAPH_NONE &&
-           graph_tensor(graph, tensor->of)->role == ROLE_PARAMETER;
-}
-
 static double all_reduce_s(const ClusterView *view, SfbPrices prices, double bytes,
                            double n)
 {
@@ -94,7 +85,8 @@ SfbCosts *synth_sfb_costs(const Graph *graph, const BatchForms *batch,
                                    ? whole_s - shared_s
                                    : (n - 1) * (is_cut(batch, id) ? shared_s : INFINITY);
         for (uint32_t o = 0; is_cut(batch, id) && o < op->n_out; o++)
-            if (is_parameter_gradient(graph, batch, op->out[o]))
+            if (batch->form[op->out[o]] == FORM_REDUCE &&
+                graph_is_parameter_gradient(graph, op->out[o]))
                 costs->saved_s[id] += all_reduce_s(
                     view, prices, (double)tensor_bytes(graph_tensor(graph, op->out[o])),
                     n);

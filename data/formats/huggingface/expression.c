@@ -382,30 +382,28 @@ static Value read_not(Reading *r)
     return value_flag(!is_true(&a));
 }
 
-static Value read_and(Reading *r)
+/* Terms joined by a word: with `any` one that is true ends it, else one that is not. */
+static Value read_joined(Reading *r, Value (*term)(Reading *), const char *word, bool any)
 {
-    Value a = read_not(r);
-    while (!r->wrong && expression_take(r, "and")) {
-        const bool skip = r->skip;
-        r->skip |= !is_true(&a);
-        const Value b = read_not(r);
+    Value a = term(r);
+    while (!r->wrong && expression_take(r, word)) {
+        const bool skip = r->skip, known = is_true(&a) == any;
+        r->skip |= known;
+        const Value b = term(r);
         r->skip = skip;
-        a = value_flag(is_true(&a) && is_true(&b));
+        a = value_flag(known ? any : is_true(&b));
     }
     return a;
 }
 
+static Value read_and(Reading *r)
+{
+    return read_joined(r, read_not, "and", false);
+}
+
 static Value read_or(Reading *r)
 {
-    Value a = read_and(r);
-    while (!r->wrong && expression_take(r, "or")) {
-        const bool skip = r->skip;
-        r->skip |= is_true(&a);
-        const Value b = read_and(r);
-        r->skip = skip;
-        a = value_flag(is_true(&a) || is_true(&b));
-    }
-    return a;
+    return read_joined(r, read_and, "or", true);
 }
 
 static Value read_branch(Reading *r, bool taken)
