@@ -264,6 +264,29 @@ static void test_regions(void **state)
     }
 }
 
+/* Two of four ranks in one of three regions share its links, whichever it is. */
+static void test_three_regions(void **state)
+{
+    (void)state;
+    static const uint32_t SET[][4] = {{0, 1, 4, 8}, {0, 4, 5, 8}, {0, 4, 8, 9}};
+    g_autoptr(GError) error = NULL;
+    static const char TEXT[] =
+        "machines: [{device: l4, gpus: 4, nic: eth-100, region: a}, {device: l4, gpus: "
+        "4, nic: eth-100, region: b}, {device: l4, gpus: 4, nic: eth-100, region: c}]\n"
+        "regions: [{from: a, to: b, latency: 1 ms, bandwidth: 8 Gb/s}, {from: b, to: c, "
+        "latency: 1 ms, bandwidth: 8 Gb/s}, {from: a, to: c, latency: 1 ms, bandwidth: 8 "
+        "Gb/s}]";
+    g_autoptr(Cluster) cluster = cluster_parse("three.yaml", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t s = 0; s < G_N_ELEMENTS(SET); s++) {
+        PricePlace place;
+        price_place(view, &(PriceSets){1, 4, SET[s]}, &place);
+        assert_int_equal(place.sites, 3);
+        assert_close(place.exchange, 1e9 / 2, 1e-12);
+    }
+}
+
 /* --- refusals --- */
 
 /* The ranks on the machine that has the most of a set, and the machines of one, in any order. */
@@ -389,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_written),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_ranks_of_machines),
+        cmocka_unit_test(test_three_regions),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_many_regions),
         cmocka_unit_test(test_logs),
