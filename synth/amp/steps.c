@@ -232,7 +232,7 @@ static size_t row(const AmpModel *model, uint32_t n_steps, uint32_t type, uint32
 /* The part of an op that is computed by the one of so many devices that has most units of what they
  * divide: 2 of 4 heads where 3 devices share them. Of fewer units than devices they would divide
  * something else. */
-static double largest_share(const Reading *r, const Instr *instr, double degree)
+static double amp_largest_part(const Reading *r, const Instr *instr, double degree)
 {
     const Op *op = graph_get_op(r->graph, instr->op);
     double units = degree;
@@ -260,7 +260,7 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
         const double part = model->size[s] / model->global_batch;
         values_at (const double, degree, g, model->degree, model->n_degrees) {
             const SimOpShare share = {form, part / (by_batch ? degree : 1),
-                                      by_batch ? 1 : largest_share(r, instr, degree)};
+                                      by_batch ? 1 : amp_largest_part(r, instr, degree)};
             for (uint32_t t = 0; t < model->n_types; t++)
                 r->steps->time_s[row(model, n, t, g, s) + i] = sim_op_s(
                     r->memo, r->graph, r->view, instr->op, &rule, share, device[t]);

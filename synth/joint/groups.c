@@ -23,8 +23,8 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
     g_array_append_val(groups, group);
 }
 
-/* Whether a group may have this number of units: a GPU, a piece of one machine made by halving, or
- * whole machines. Beyond eight machines their number is 2 or 1.5 times a power of two, or all of them. */
+/* Whether a group may have this number of units: a GPU, a piece of a machine made by halving, or
+ * whole machines: beyond eight of them 2 or 1.5 times a power of two, or all. */
 static bool is_size(const JointKind *kind, uint32_t units)
 {
     const uint32_t gpus = units * kind->unit;

@@ -85,9 +85,9 @@ static double count_states(JointMenu *menu, JointKind **most)
     return (menu->in_order ? sum : all) * (menu->model->n_layers + 1);
 }
 
-/* Finds the smallest units that keep the number of states small: a GPU, a machine halved repeatedly,
- * or several machines, at most all of a kind. Where all combinations of machines are too many, kinds
- * are to be in an order. */
+/* Finds the smallest units that keep the number of states small: a GPU, a machine halved again and
+ * again, or several machines, at most all of a kind. Where all combinations of machines are too
+ * many, kinds are to be in an order. */
 static void kinds_find_units(JointMenu *menu, bool coarse)
 {
     const double most_states = coarse ? COARSE_STATES : MOST_STATES;

@@ -1,5 +1,5 @@
-/* Strategies on clusters as large as those used for training: at most 2 s of one core and 1 GB; and a
- * search with all techniques on 48 GPUs of two kinds, for long programs: 15 s and 500 MB. */
+/* Strategies on clusters as large as those used for training: at most 2 s of one core and 1 GB; and
+ * a search with all techniques on 48 GPUs of two kinds, for long programs: 15 s and 500 MB. */
 #include <sys/resource.h>
 
 #include "tests/support/program.h"

@@ -210,9 +210,9 @@ static void test_never_slower(void **state)
 }
 
 /* No strategy that a user could have set is faster than auto's answer for the i-th question by more
- * than 1 %, by its own fidelity or by flow: planners of one program for all devices are priced by the
- * formula, the same replicas as a strategy by stage, in which the first exchanges of gradients begin
- * a little earlier (.55 % in lab 4). Returns the number of plans. */
+ * than 1 %, by its own fidelity or by flow: planners of one program for all devices are priced by
+ * the formula, the same replicas as a strategy by stage, in which the first exchanges begin a
+ * little earlier (.55 % in lab 4). Returns the number of plans. */
 static uint32_t check_manual(uint32_t i, uint32_t tries)
 {
     static const double about = 1.01;

@@ -69,8 +69,8 @@ static void test_manual_makes_the_same(void **state)
     assert_true(found >= 3);
 }
 
-/* One stage on equal GPUs runs the same under any schedule: it has one that frameworks run. With one
- * microbatch GPipe's was none of them, and with two its order was none. */
+/* One stage on equal GPUs runs the same under any schedule: it has one that frameworks run. With
+ * one microbatch GPipe's was none of them, and with two its order was none. */
 static void test_one_stage_is_exported(void **state)
 {
     (void)state;
