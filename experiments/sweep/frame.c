@@ -102,19 +102,17 @@ static void add_row(uint32_t n_columns, char **value, char **column, void *data)
     "'$.pace." #name                                                             \
     "') NOTNULL THEN printf('%!.17g', json_extract(detail, '$.pace." #name       \
     "')) END AS " #name
-#define FRAME_PACE                                                      \
-    PACE_OF(samples_per_s)                                              \
-    PACE_OF(tokens_per_s)                                               \
-    PACE_OF(mfu)                                                        \
-    PACE_OF(dollars_per_million)                                        \
+#define FRAME_LEFT                                                      \
     ", CASE WHEN status = 'ok' AND json_valid(detail) THEN detail ->> " \
     "'$.pace.memory_left_bytes' END AS memory_left_bytes"
+#define FRAME_PACE \
+    PACE_OF(samples_per_s) PACE_OF(tokens_per_s) PACE_OF(mfu) PACE_OF(dollars_per_million)
 
 Frame *frame_read(Store *store, const char *experiment, GError **error)
 {
     static const char columns[] =
         "SELECT experiment, ordinal, hash, model, cluster, entry" ANSWER_METHOD(
-            STORE_EXACT) ", seed" ANSWER_NUMBERS(STORE_EXACT) FRAME_PACE
+            STORE_EXACT) ", seed" ANSWER_NUMBERS(STORE_EXACT) FRAME_PACE FRAME_LEFT
         ", ratios, spec, run, axes "
         "FROM result";
     g_autoptr(Frame) frame = frame_new();
