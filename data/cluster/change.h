@@ -35,7 +35,7 @@ const char *change_name(ChangeKind kind);
  * cluster must then be freed. */
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error);
 
-/* The pattern of device types that a name or alias means. KILTER_ERROR_INPUT: none. Caller frees. */
+/* The pattern of types that a name or an alias means. KILTER_ERROR_INPUT: none. Caller frees. */
 char *cluster_types_named(const Cluster *cluster, const char *name, GError **error);
 
 /* An equal cluster, by its own file. KILTER_ERROR_INPUT. */
