@@ -36,7 +36,8 @@ typedef struct {
     Graph *graph;
     Plan *plan;
     SimReport *report;
-    double flow_s; /* of the plan, by the fidelity flow; 0: not asked */
+    PlannerOptions options; /* of the plan's try */
+    double flow_s;          /* of the plan, by the fidelity flow; 0: not asked */
     /* The fastest strategy that a planner found, whose neighbours are tried last; INFINITY: none */
     Strategy start;
     double start_s;

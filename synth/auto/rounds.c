@@ -162,6 +162,7 @@ void portfolio_keep(Task *task)
     task->graph = choice->graph, choice->graph = old.graph;
     task->plan = choice->plan, choice->plan = old.plan;
     task->report = choice->report, choice->report = old.report;
+    task->options = choice->options, choice->options = old.options;
     task->flow_s = choice->flow_s, choice->flow_s = old.flow_s;
     choice->best = old.attempt;
 }
