@@ -177,20 +177,25 @@ static void fetch(Builder *b, uint32_t i)
         }
 }
 
+static bool is_partial(const Builder *b, uint32_t group, const Operand *operand)
+{
+    return *partial_of(b, group, operand->tensor) >> operand->form & 1u;
+}
+
 /* Sums the parts of replicas that are added to a sum over all of them. */
 static void add_parts(Builder *b, uint32_t i)
 {
     const Instr *instr = &b->inner->instr[i];
     const uint32_t group = group_at(b, i);
-    Operand use[OP_MAX_IN];
-    const uint32_t n = instr_uses(instr, b->graph, use);
+    if (instr->kind != INSTR_COMPUTE || graph_get_op(b->graph, instr->op)->kind != OP_ADD)
+        return;
     bool summed = false;
-    for (uint32_t k = 0; k < n; k++)
-        summed |= !(*partial_of(b, group, use[k].tensor) >> use[k].form & 1u);
-    if (instr->kind == INSTR_COMPUTE && graph_get_op(b->graph, instr->op)->kind == OP_ADD)
-        for (uint32_t k = 0; summed && k < n; k++)
-            pipeline_sum_parts(b, group, use[k].tensor, use[k].form,
-                               pipeline_held(b, group, use[k].tensor));
+    uses_each (use, b, i)
+        summed |= !is_partial(b, group, &use->of);
+    uses_each (use, b, i)
+        if (summed)
+            pipeline_sum_parts(b, group, use->of.tensor, use->of.form,
+                               pipeline_held(b, group, use->of.tensor));
 }
 
 static void emit_one_late(Builder *b, uint32_t i)
@@ -210,7 +215,7 @@ static void emit_one_late(Builder *b, uint32_t i)
         return;
     }
     uses_each (use, b, i)
-        partial |= *partial_of(b, group, use->of.tensor) >> use->of.form & 1u;
+        partial |= is_partial(b, group, &use->of);
     for (uint32_t k = 0; partial && k < n_makes; k++)
         *partial_of(b, group, make[k].tensor) |= (uint8_t)(1u << make[k].form);
     pipeline_run(b, i, PROGRAM_WHOLE);
