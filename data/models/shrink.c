@@ -26,22 +26,19 @@ static const ModelSmall *row_of(const char *key)
     return NAME_ROW(MODEL_SMALL_TABLE, MODEL_SMALL_TABLE_SIZE, key, key);
 }
 
-static uint64_t shrink_value_of(char **pairs, const char *key)
+/* The text of a key's value; NULL: the key is not there. */
+static const char *shrink_text_of(char **pairs, const char *key)
 {
-    for (; *pairs; pairs++) {
-        const char *equals = strchr(*pairs, '=');
-        if (equals && strlen(key) == (size_t)(equals - *pairs) &&
-            g_str_has_prefix(*pairs, key))
-            return g_ascii_strtoull(equals + 1, NULL, 10);
-    }
-    return 0;
+    const size_t n = strlen(key);
+    while (*pairs && !(g_str_has_prefix(*pairs, key) && (*pairs)[n] == '='))
+        pairs++;
+    return *pairs ? *pairs + n + 1 : NULL;
 }
 
-static bool shrink_has_key(char **pairs, const char *key)
+static uint64_t shrink_value_of(char **pairs, const char *key)
 {
-    while (*pairs && !(g_str_has_prefix(*pairs, key) && (*pairs)[strlen(key)] == '='))
-        pairs++;
-    return *pairs != NULL;
+    const char *text = shrink_text_of(pairs, key);
+    return text ? g_ascii_strtoull(text, NULL, 10) : 0;
 }
 
 static uint64_t vary(GRand *random, uint64_t size)
@@ -135,7 +132,7 @@ char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microba
         g_autofree char *key =
             g_strndup(pairs[i], (gsize)(equals ? equals - pairs[i] : 0));
         /* a model in a file shrinks its sequence itself, as its windows depend on it */
-        const bool own = strcmp(key, "seq") == 0 && shrink_has_key(pairs, "small");
+        const bool own = strcmp(key, "seq") == 0 && shrink_text_of(pairs, "small");
         const ModelSmall *row = number && !own ? row_of(key) : NULL;
         g_string_append(text, i ? "," : "");
         if (!row || row->way == SMALL_STAYS ||
