@@ -459,6 +459,19 @@ static void test_order_among_many(void **state)
     assert_true(strategies > 0);
 }
 
+/* The plans of auto, with more work than it takes by default. */
+static Portfolio *by_auto(const char *model, const Cluster *cluster)
+{
+    g_autoptr(GError) error = NULL;
+    PlannerOptions options;
+    planner_options_init(&options);
+    options.work = 40;
+    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
+    Portfolio *portfolio = portfolio_new(model, cluster, &options, &how, &error);
+    assert_no_error(error);
+    return portfolio;
+}
+
 /* A search whose plan is near is asked for buckets, too, with which exchanges hide. */
 static void test_buckets_of_searches(void **state)
 {
@@ -469,13 +482,7 @@ static void test_buckets_of_searches(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_parse("lab", text, strlen(text), &error);
     assert_no_error(error);
-    PlannerOptions options;
-    planner_options_init(&options);
-    options.work = 40;
-    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
-    g_autoptr(Portfolio) portfolio =
-        portfolio_new("bert-base:global_batch=64", cluster, &options, &how, &error);
-    assert_no_error(error);
+    g_autoptr(Portfolio) portfolio = by_auto("bert-base:global_batch=64", cluster);
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
     assert_true(planner_can(choice->best->planner, PLANNER_SEARCHES));
     assert_string_equal(choice->best->set, "bucket=25MiB");
@@ -490,14 +497,8 @@ static void test_plans_are_made_again(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load("2x8xl40s@eth-100", &error);
     assert_no_error(error);
-    PlannerOptions options;
-    planner_options_init(&options);
-    options.work = 40;
-    const PortfolioOptions how = {.prune = true, .some = true, .flow = true};
     g_autoptr(Portfolio) portfolio =
-        portfolio_new("mixtral:layers=2,seq=1024,global_batch=32,precision=bf16", cluster,
-                      &options, &how, &error);
-    assert_no_error(error);
+        by_auto("mixtral:layers=2,seq=1024,global_batch=32,precision=bf16", cluster);
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
     assert_string_equal(choice->best->planner->name, "joint");
     assert_at_most(choice->flow_s,
