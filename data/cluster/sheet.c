@@ -47,6 +47,9 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
             return &sheets->device[i];
         known[i] = sheets->device[i].name;
     }
+    const DeviceSheet *found = sheets_find_words(sheets, name);
+    if (found)
+        return found;
     g_autofree char *expected = names_meant(
         name, known, "expected a name that kilter devices lists (data/devices)");
     refuse(error, "unknown device '%.60s'; %s", name, expected);

@@ -97,8 +97,8 @@ Sheets *sheets_open(GError **error);
 const DeviceSheet *sheets_open_device(Sheets *sheets, const char *name, GError **error);
 AUTOPTR(sheets_free, Sheets)
 
-/* The device of that name or alias, in any case; KILTER_ERROR_INPUT suggests the nearest. The other
- * functions return NULL if no sheet has the name. A product's name may come before a parenthesis
+/* The device of that name or alias, in any case, else by its words; KILTER_ERROR_INPUT suggests the
+ * nearest. The other functions return NULL if no sheet has the name. A product's name may come before a parenthesis
  * ("NVIDIA H100 80GB HBM3 (UUID ...)"); it has the words of the sheet's name and no others but
  * those of vendors and kinds of memory, in any order, and an amount of memory that is the
  * sheet's. */
@@ -108,9 +108,9 @@ const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text);
 /* The one product whose name begins as one that was cut short, "Tesla V100-SXM2...", and that has
  * about so much memory. */
 const DeviceSheet *sheets_find_cut(const Sheets *sheets, const char *text, double bytes);
-/* The device by name, alias or product, in words of any order: "a100_80gb",
- * "nvidia_h100_80gb_hbm3", "v100". */
-const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text);
+/* The device by the words of its name, alias or product, in any order: "a100_80gb", "RTX4090",
+ * "nvidia_h100_80gb_hbm3". */
+const DeviceSheet *sheets_find_words(const Sheets *sheets, const char *text);
 
 /* KILTER_ERROR_INPUT lists the names. */
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error);

@@ -187,13 +187,9 @@ const DeviceSheet *sheets_find_cut(const Sheets *sheets, const char *text, doubl
     return found;
 }
 
-const DeviceSheet *sheets_find_any(const Sheets *sheets, const char *text)
+const DeviceSheet *sheets_find_words(const Sheets *sheets, const char *text)
 {
-    const DeviceSheet *found = sheets_device(sheets, text, NULL);
-    if (!found)
-        found = sheets_find_product(sheets, text);
-    if (found)
-        return found;
+    const DeviceSheet *found = sheets_find_product(sheets, text);
     const Words words = words_of(text);
-    return words.n > 0 && !words.long_ ? find(sheets, &words, "", true) : NULL;
+    return found || words.n == 0 || words.long_ ? found : find(sheets, &words, "", true);
 }

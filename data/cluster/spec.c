@@ -92,8 +92,8 @@ bool machines_spec_is(const char *text)
  * NICs of each, if more than one; behind a comma further keys. `nic`: of groups that name none. */
 static bool add_group(GString *yaml, const char *text, const char *nic, GError **error)
 {
-    g_autoptr(GRegex) form =
-        g_regex_new("^(?:([0-9]+)x)?([0-9]+)x([a-zA-Z][\\w.-]*)(?:@(.+))?$", 0, 0, NULL);
+    g_autoptr(GRegex) form = g_regex_new(
+        "^(?:([0-9]+)x)?([0-9]+)x((?:[a-zA-Z]|[0-9]{3})[\\w.-]*)(?:@(.+))?$", 0, 0, NULL);
     g_autoptr(GRegex) link =
         g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)(?:,|$)", 0, 0, NULL);
     g_autoptr(GMatchInfo) of = NULL, by = NULL;
@@ -106,7 +106,7 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
                       group);
     g_autofree char *count = g_match_info_fetch(of, 1), *gpus = g_match_info_fetch(of, 2),
                     *device = g_match_info_fetch(of, 3), *own = g_match_info_fetch(of, 4);
-    g_string_append_printf(yaml, "  - {device: %s, gpus: %s, count: %s", device, gpus,
+    g_string_append_printf(yaml, "  - {device: '%s', gpus: %s, count: %s", device, gpus,
                            *count ? count : "1");
     if (own && *own)
         nic = own;
@@ -121,6 +121,11 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
                         *name = g_match_info_fetch(by, 2);
         g_string_append_printf(yaml, ", nic: %s, nics: %s", name, *nics ? nics : "1");
     }
+    if (g_regex_match_simple("^,[0-9]+x", keys, 0, 0))
+        return refuse(error,
+                      "expected '+' between unlike machines, as in "
+                      "2x8xh100-sxm+2x8xh20@ib-ndr, got '%.60s'",
+                      keys);
     if (!g_regex_match_simple("^(,[a-z_]+=[\\w./ -]+)*$", keys, 0, 0))
         return refuse(error, "expected keys such as host_memory=2TB, got '%.60s'", keys);
     for (uint32_t i = 1; *keys && pair[i]; i++) {

@@ -258,9 +258,9 @@ static void keep_name(const char *name, const char *file, char **canonical)
     g_autofree char *named = canonical && *canonical ? model_file_named(name) : NULL;
     if (!named || strcmp(named, file) != 0)
         return;
-    g_autofree char *lower = g_ascii_strdown(name, -1);
+    g_autofree char *stem = model_file_name(file);
     g_autofree char *whole = g_steal_pointer(canonical);
-    *canonical = g_strconcat(lower, whole + strlen(file), NULL);
+    *canonical = g_strconcat(stem, whole + strlen(file), NULL);
 }
 
 /* `content` is the file's content, or NULL to read the file. */

@@ -22,11 +22,51 @@ char **model_configs(void)
     return path_list(CONFIGS, ".json");
 }
 
+char *model_name_plain(const char *name)
+{
+    static const char *const TRAINED[] = {"meta", "instruct", "base", "chat",
+                                          "it",   "hf",       NULL};
+    const char *slash = strrchr(name, '/');
+    g_autofree char *lower = g_ascii_strdown(slash ? slash + 1 : name, -1);
+    g_auto(GStrv) word = g_strsplit_set(lower, "-_", -1);
+    g_autoptr(GString) plain = g_string_new(NULL);
+    for (char **at = word; *at; at++)
+        if (!g_strv_contains(TRAINED, *at))
+            g_string_append(plain, *at);
+    return g_strdup(plain->str);
+}
+
+/* Whether the configuration has this plain name, or is its owner's on the hub by name or id. */
+static bool is_meant(const char *stem, const char *file, const char *name,
+                     const char *plain)
+{
+    g_autofree char *own = model_name_plain(stem);
+    const char *slash = strchr(name, '/');
+    if (!slash)
+        return strcmp(own, plain) == 0;
+    json_auto_t *root = model_file_load(file, NULL);
+    const char *id = json_string_value(json_object_get(root, "_name_or_path"));
+    g_autofree char *other = model_name_plain(id ? id : "");
+    return id && g_ascii_strncasecmp(id, name, (gsize)(slash + 1 - name)) == 0 &&
+           (strcmp(own, plain) == 0 || strcmp(other, plain) == 0);
+}
+
 char *model_file_named(const char *name)
 {
     g_autofree char *lower = g_ascii_strdown(name, -1);
     g_autofree char *file = g_strdup_printf(CONFIGS "/%s.json", lower);
-    return *name && !strchr(name, '/') ? path_find(file) : NULL;
+    char *found = *name && !strchr(name, '/') ? path_find(file) : NULL;
+    if (found || g_file_test(name, G_FILE_TEST_EXISTS))
+        return found;
+    g_auto(GStrv) known = model_configs();
+    g_autofree char *plain = model_name_plain(name);
+    for (char **at = known; *at && *plain; at++) {
+        g_autofree char *path = g_strdup_printf(CONFIGS "/%s.json", *at);
+        g_autofree char *other = path_find(path);
+        if (other && is_meant(*at, other, name, plain))
+            return g_steal_pointer(&other);
+    }
+    return NULL;
 }
 
 /* A folder stands for the configuration in it; a path that does not exist is looked up among the

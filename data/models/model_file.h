@@ -5,8 +5,13 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The configuration that is called by a name, "llama-3.1-70b", in upper or lower case: the file
- * NAME.json in a folder configs of the search path, or NULL. Caller frees. */
+/* A model's name in lower case without dashes, its owner, and words that say how it was trained:
+ * "llama3.18b" for "meta-llama/Meta-Llama-3.1-8B-Instruct". Caller frees. */
+char *model_name_plain(const char *name);
+
+/* The configuration that is called by a name, "llama-3.1-70b", in upper or lower case, else by the
+ * same plain name, with or without its owner on the hub: the file NAME.json in a folder configs of the search
+ * path, or NULL. Caller frees. */
 char *model_file_named(const char *name);
 
 /* The file of a name, a folder's config.json, a bundled file, a place in the local cache of the

@@ -63,7 +63,7 @@ static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *s
  * NULL: there is none. */
 static DeviceType *find_type(const Work *work, const char *name)
 {
-    const DeviceSheet *sheet = sheets_find_any(work->sheets, name);
+    const DeviceSheet *sheet = sheets_device(work->sheets, name, NULL);
     DeviceType *type = work->cluster->type;
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < work->cluster->n_types; i++)

@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include "data/data.h"
+#include "data/models/model_file.h"
 
 static double mebi(const char *spec, uint32_t gpus)
 {
@@ -678,10 +679,46 @@ static void test_configs(void **state)
         assert_string_equal(again, canonical);
         assert_non_null(strstr(content, "_name_or_path"));
     }
+    g_auto(GStrv) plain = g_new0(char *, g_strv_length(names) + 1);
+    for (uint32_t i = 0; names[i]; i++) {
+        plain[i] = model_name_plain(names[i]);
+        for (uint32_t k = 0; k < i; k++)
+            assert_string_not_equal(plain[k], plain[i]);
+    }
     GError *error = NULL;
     assert_null(model_build("llama-3.1-9b", 1, NULL, &error));
     assert_non_null(strstr(error->message, "did you mean 'llama-3.1-8b'"));
     g_error_free(error);
+}
+
+/* The ids of hubs and other spellings name the configuration; the model keeps its own name. */
+static void test_spellings(void **state)
+{
+    (void)state;
+    static const char *const ROW[][2] = {
+        {"meta-llama/Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+        {"Qwen/Qwen2.5-7B-Instruct", "qwen2.5-7b"},
+        {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"},
+        {"google/gemma-2-9b-it", "gemma-2-9b"},
+        {"llama3-8b", "llama-3-8b"},
+        {"qwen3_30b_a3b", "qwen3-30b-a3b"},
+        {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"},
+        {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"},
+        {"mistralai/Mistral-7B-v0.1", NULL}, /* another vocabulary */
+        {"facebook/opt-13b", "opt-13b"},
+        {"mine/opt-13b", NULL},
+        {"./facebook/opt-13b", NULL},
+        {"facebook/opt-1.3b", "opt-1.3b"},
+        {"vit-base", NULL},
+        {"instruct", NULL},
+        {"meta-llama/", NULL}};
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        g_autofree char *content = NULL;
+        g_autofree char *found = model_resolve(ROW[i][0], 1, &content, NULL);
+        g_autofree char *begins = g_strconcat(ROW[i][1] ? ROW[i][1] : "", ":", NULL);
+        assert_true(!found == !ROW[i][1]);
+        assert_true(!found || g_str_has_prefix(found, begins));
+    }
 }
 
 int main(void)
@@ -689,6 +726,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec_list),
         cmocka_unit_test(test_configs),
+        cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_brief),
         cmocka_unit_test(test_table_1),
         cmocka_unit_test(test_known_counts),

@@ -2,6 +2,7 @@
  * all errors of a file are reported together. */
 #include <glib/gstdio.h>
 
+#include "data/cluster/network_spec.h"
 #include "data/data.h"
 #include "tests/support/rounds.h"
 #include "tests/test.h"
@@ -603,6 +604,48 @@ static void test_machines_in_a_word(void **state)
     }
 }
 
+/* The spellings of drivers, clouds and people name the sheet that they mean. */
+static void test_spellings(void **state)
+{
+    (void)state;
+    static const char *const ROW[][2] = {{"H100-80GB-HBM3", "h100-sxm"},
+                                         {"a100-80gb", "a100-80g"},
+                                         {"a100-sxm4", "a100-80g"},
+                                         {"a100-sxm4-40gb", "a100-40g"},
+                                         {"a100_pcie_40gb", "a100-pcie-40g"},
+                                         {"v100-32gb", "v100-32g"},
+                                         {"v100-sxm2-16gb", "v100-16g"},
+                                         {"RTX4090", "rtx-4090"},
+                                         {"geforce-rtx-3090", "rtx-3090"},
+                                         {"tesla-t4", "t4"},
+                                         {"h20-141gb", "h20-141g"},
+                                         {"a100-64tb", NULL},
+                                         {"a100-16gb", NULL},
+                                         {"h", NULL},
+                                         {"rtx", NULL},
+                                         {"80gb", NULL}};
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        const DeviceSheet *found = sheets_device(sheets, ROW[i][0], NULL);
+        g_autofree char *text = g_strdup_printf("1x%s", ROW[i][0]);
+        g_autoptr(Cluster) cluster = cluster_from_machines(text, NULL);
+        assert_true(!found == !ROW[i][1] && !cluster == !ROW[i][1]);
+        assert_true(!found || (strcmp(found->name, ROW[i][1]) == 0 &&
+                               strcmp(cluster->type[0].name, ROW[i][1]) == 0));
+    }
+}
+
+/* Unlike machines joined by a comma, which begins keys, name the sign that joins them. */
+static void test_joined_by_comma(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    assert_null(cluster_from_machines("2x8xh100@ib-ndr,2x8x4090", &error));
+    assert_error(error, KILTER_ERROR_INPUT, "expected '+' between unlike machines");
+    g_autoptr(Cluster) cluster = cluster_from_machines("2x8xh100@ib-ndr+2x8x4090", NULL);
+    assert_true(cluster && cluster->n_machines == 4);
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
@@ -623,6 +666,8 @@ int main(void)
         cmocka_unit_test(test_slowest_port),
         cmocka_unit_test(test_gaps_of_sheets),
         cmocka_unit_test(test_machines_in_a_word),
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_joined_by_comma),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,11 +288,11 @@ const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
                                const Sheets *sheets)
 {
     if (*gpus->type)
-        return sheets_find_any(sheets, gpus->type);
+        return sheets_device(sheets, gpus->type, NULL);
     g_auto(GStrv) features = g_strsplit_set(node->features, ",&|", -1);
     const DeviceSheet *found = NULL;
     for (char **feature = features; *feature; feature++) {
-        const DeviceSheet *sheet = sheets_find_any(sheets, *feature);
+        const DeviceSheet *sheet = sheets_device(sheets, *feature, NULL);
         if (sheet && found && sheet != found)
             return NULL;
         found = sheet ? sheet : found;
