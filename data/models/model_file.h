@@ -10,8 +10,8 @@
 char *model_name_plain(const char *name);
 
 /* The configuration that is called by a name, "llama-3.1-70b", in upper or lower case, else by the
- * same plain name, with or without its owner on the hub: the file NAME.json in a folder configs of the search
- * path, or NULL. Caller frees. */
+ * same plain name, with or without its owner on the hub: the file NAME.json in a folder configs
+ * of the search path, or NULL. Caller frees. */
 char *model_file_named(const char *name);
 
 /* The file of a name, a folder's config.json, a bundled file, a place in the local cache of the
