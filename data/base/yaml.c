@@ -135,6 +135,47 @@ static char **keys_of(const cyaml_schema_value_t *schema)
     return g_strv_builder_end(keys);
 }
 
+/* The path of a key in a mapping below a schema, as "machines[].nic", that of the nearest mapping
+ * `deep` below; false: there is none. */
+static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
+                           uint32_t deep, GString *path)
+{
+    const gsize before = path->len;
+    for (; schema->type == CYAML_SEQUENCE; schema = schema->sequence.entry)
+        g_string_append(path, "[]");
+    g_string_append_c(path, '.');
+    const gsize here = path->len;
+    if (schema->type == CYAML_MAPPING)
+        for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
+            g_string_append(path, f->key);
+            if (deep ? yaml_elsewhere(&f->value, key, deep - 1, path)
+                     : strcmp(f->key, key) == 0)
+                return true;
+            g_string_truncate(path, here);
+        }
+    g_string_truncate(path, before);
+    return false;
+}
+
+/* The end of a message about an unknown key of a mapping; caller frees. */
+static char *yaml_expected(const Yaml *yaml, const char *name,
+                           const cyaml_schema_value_t *of)
+{
+    enum { DEEP = 3 };
+    static const char *const SAME[][2] = {
+        {"network", "nic"}, {"interconnect", "peers"}, {"gpu", "device"}};
+    g_auto(GStrv) known = keys_of(of);
+    g_autofree char *near = names_hint(name, (const char *const *)known);
+    g_autoptr(GString) path = g_string_new(NULL);
+    const char *other = name;
+    for (guint i = 0; i < G_N_ELEMENTS(SAME); i++)
+        other = strcmp(name, SAME[i][0]) == 0 ? SAME[i][1] : other;
+    for (uint32_t deep = 0; !*near && deep <= DEEP; deep++)
+        if (yaml_elsewhere(yaml->schema, other, deep, path))
+            return g_strdup_printf("did you mean '%s'?", path->str + 1);
+    return names_expected(name, (const char *const *)known);
+}
+
 static const char *in_words(const char *name)
 {
     static const struct {
@@ -173,8 +214,8 @@ static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
         g_autofree char *key = g_strconcat(around, *around ? "." : "", name, NULL);
         if (code == CYAML_ERR_MAPPING_FIELD_MISSING)
             return yaml_fail(yaml, error, key, "missing; expected this key");
-        g_auto(GStrv) known = keys_of(trail_schema(log, skip, yaml->schema));
-        g_autofree char *expected = names_expected(name, (const char *const *)known);
+        g_autofree char *expected =
+            yaml_expected(yaml, name, trail_schema(log, skip, yaml->schema));
         return yaml_fail(yaml, error, key, "unknown key; %s", expected);
     }
     if (code == CYAML_ERR_INVALID_VALUE && g_str_has_prefix(message, "Expecting ")) {
@@ -220,7 +261,7 @@ static void add_fault(Faults *faults, const char *key, bool missing,
         faults->meant = quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
                                                 (int)strcspn(quote + 1, "'"), quote + 1)
                               : NULL;
-        g_autofree char *expected = names_expected(name, (const char *const *)names);
+        g_autofree char *expected = yaml_expected(faults->yaml, name, schema);
         yaml_fail(faults->yaml, &error, key, "unknown key; %s", expected);
     }
     g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",

@@ -180,6 +180,8 @@ static bool write_completions(const Command *command, uint32_t n, const char *fo
 bool manual_write(const Command *command, uint32_t n, const char *folder, GError **error)
 {
     g_autofree char *whole = program_page(command, n);
+    if (!*folder)
+        return refuse(error, "--write: expected a folder, got ''");
     if (!manual_write_file(folder, "man/man1/kilter.1", whole, error))
         return false;
     for (uint32_t i = 0; i < n; i++) {

@@ -3,16 +3,32 @@
  * was not given is left out. */
 #include "experiments/cli/sweep_script.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
+#include "data/base/units.h"
 
 typedef struct {
     const char *word, *value; /* value NULL: not given */
 } Word;
+
+/* A time as whole seconds, from "[[H:]M:]S" or with a unit; "" if it is neither. Caller frees. */
+static char *sweep_script_seconds(const char *time)
+{
+    enum { MOST_S = 1000000000 };
+    g_auto(GStrv) part = g_strsplit(time, ":", 3);
+    double total = 0, value;
+    for (char **at = part; *at; at++)
+        total = number_read(*at, 0, MOST_S, &value) ? 60 * total + value : -MOST_S;
+    if (units_parse(time, QUANTITY_TIME, &value, NULL))
+        total = value;
+    return total >= 1 && total <= MOST_S ? number_rounded(ceil(total), "%.0f")
+                                         : g_strdup("");
+}
 
 /* Adds a line with its words replaced, or nothing where one of them has no value. */
 static bool add_line(GString *text, const char *line, const Word *words, const char *file,
@@ -30,6 +46,8 @@ static bool add_line(GString *text, const char *line, const Word *words, const c
             g_string_truncate(text, begin);
             return true;
         }
+        if (i % 2 == 1 && !*at->value && strcmp(at->word, "seconds") == 0)
+            return refuse(error, "--time: expected a time such as 1:30:00, 5400 or 1.5h");
         g_string_append(text, i % 2 == 1 ? at->value : part[i]);
     }
     g_string_append_c(text, '\n');
@@ -94,6 +112,7 @@ char *sweep_script(const char *kind, const SweepScript *s, GError **error)
     g_autofree char *plain_folder = g_path_get_dirname(s->database);
     g_autofree char *folder = g_shell_quote(plain_folder);
     g_autofree char *label = label_of(s->name);
+    g_autofree char *seconds = s->time ? sweep_script_seconds(s->time) : NULL;
     const Word words[] = {{"name", s->name},
                           {"label", label},
                           {"experiment", s->experiment},
@@ -109,6 +128,7 @@ char *sweep_script(const char *kind, const SweepScript *s, GError **error)
                           {"processors", s->processors},
                           {"memory", s->memory},
                           {"time", s->time},
+                          {"seconds", seconds},
                           {"queue", s->queue},
                           {NULL, NULL}};
     return sweep_script_filled(kind, words, error);

@@ -237,6 +237,8 @@ static void test_unwritable_output(void **state)
     program_refuses(box, "plan --planner hap " SMALL " hap-8 -o .", 2, "folder");
     program_refuses(box, "sweep x.yaml --db none/r.db", 2, "none/r.db");
     program_refuses(box, "reproduce hap-fig13 -o file/below", 2, "file/below");
+    program_refuses(box, "help --write ''", 2, "--write: expected a folder");
+    program_refuses(box, "help --write file", 2, "cannot make the folder");
 }
 
 static void make_foreign_database(const Sandbox *box, const char *name)

@@ -63,6 +63,10 @@ static const Case CASE[] = {
     /* keys */
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; did you mean 'gpus'?"},
+    {NULL, "network: ib-ndr\nmachines: []\n",
+     ":1: network: unknown key; did you mean 'machines[].nic'?"},
+    {NULL, "nics: 8\nmachines: []\n",
+     ":1: nics: unknown key; did you mean 'machines[].nics'?"},
     {"gpus: 4\n", "gpus: 4\n    peers: 0-1 2-4\n",
      ":12: machines[0].peers: expected links such as 0-1 or 0-3x2 between GPUs 0 to 3, "
      "each pair once, got '2-4'"},

@@ -275,7 +275,7 @@ static void test_requests(void **state)
          {"#PBS -l ncpus=3\n", "#PBS -l mem=4G\n", "#PBS -l walltime=1:00\n",
           "#PBS -q gpu\n"}},
         {"k8s",
-         {"cpu: 3", "memory: 4G", "activeDeadlineSeconds: 1:00\n", "completions: 4\n"}},
+         {"cpu: 3", "memory: 4G", "activeDeadlineSeconds: 60\n", "completions: 4\n"}},
     };
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "x.yaml", SMALL);
@@ -294,6 +294,22 @@ static void test_requests(void **state)
                     "expected a word of the scheduler");
     program_refuses(box, "sweep x.yaml --emit slurm --time ''", 2, "expected a word");
     program_refuses(box, "sweep x.yaml --mem 4G", 2, "are for --emit");
+    static const char *const TIME[][2] = {
+        {"1.5h", "5400"}, {"1:30:00", "5400"}, {"90", "90"}, {"1:00", "60"}};
+    for (guint i = 0; i < G_N_ELEMENTS(TIME); i++) {
+        g_autofree char *line =
+            g_strdup_printf("sweep x.yaml --emit k8s --time %s", TIME[i][0]);
+        g_autofree char *want =
+            g_strdup_printf("activeDeadlineSeconds: %s\n", TIME[i][1]);
+        g_auto(Ran) ran = program_run_good(box, line);
+        assert_non_null(strstr(ran.out, want));
+    }
+    static const char *const WRONG[] = {"soon", "0", "-1", "1:", "1:2:3:4", "1e30", "nan"};
+    for (guint i = 0; i < G_N_ELEMENTS(WRONG); i++) {
+        g_autofree char *line =
+            g_strdup_printf("sweep x.yaml --emit k8s --time=%s", WRONG[i]);
+        program_refuses(box, line, 2, "--time: expected a time such as");
+    }
 }
 
 /* A text of the user's own is a further scheduler; a word that no sweep has is named. */

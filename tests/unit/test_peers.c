@@ -229,6 +229,10 @@ static void test_lists(void **state)
                                "=== Link Type between two GPUs ===\n"
                                "GPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n";
     g_autoptr(Sheets) sheets = sheets_load(NULL);
+    g_autoptr(GError) cut = NULL;
+    g_autofree char *line = g_strndup(CASE[3].text, strcspn(CASE[3].text, "\n"));
+    assert_null(machine_file_parse("a file", line, strlen(line), sheets, &cut));
+    assert_non_null(strstr(cut->message, "'Tesla V100-SXM2...' is cut short"));
     g_autoptr(MachineFile) rocm =
         machine_file_parse("a file", ROCM, strlen(ROCM), sheets, NULL);
     assert_string_equal(rocm->gpu[0].product, "AMD Instinct MI250X");

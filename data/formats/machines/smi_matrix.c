@@ -308,6 +308,11 @@ static bool add_listed(const Matrix *matrix, GError **error)
             return false;
     }
     machine->listed = true;
+    if (machine->n_gpus == 0 && matrix->cut)
+        return refuse(error,
+                      "%s: the name '%s' is cut short; expected the line below it too, "
+                      "with the GPU's memory, or the output of nvidia-smi -L",
+                      machine->file, matrix->cut);
     return machine->n_gpus > 0 ||
            refuse(error,
                   "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi "
