@@ -98,7 +98,7 @@ static bool format_sniff_KINETO(const FormatHead *head)
     return (object || list) && !strstr(head->text, "\"config\"");
 }
 
-SNIFF(SNAPSHOT, head_has_member(head, "segments"))
+SNIFF(SNAPSHOT, *head->text == '\x80' || head_has_member(head, "segments"))
 SNIFF(TASKS, head_has_member(head, "task"))
 
 /* The first line that is not a comment names the columns. */

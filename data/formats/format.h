@@ -38,7 +38,7 @@ typedef enum {
     X(BLOCKS, "blocks", MODEL, NULL, "models, plan, ...", "", "", "model in facts (YAML)")                                                          \
     X(PROFILE_TABLE, "profile-table", MODEL, NULL, "models, plan, ...", "", "", "NAME-ops.csv and NAME-edges.csv of a profile")                     \
     X(KINETO, "kineto", MEASURED, NULL, "import", "", "", "trace of PyTorch's profiler (JSON)")                                                     \
-    X(SNAPSHOT, "snapshot", MEASURED, NULL, "memory --measured", "memory --snapshot", "", "memory snapshot of PyTorch (JSON)")                      \
+    X(SNAPSHOT, "snapshot", MEASURED, NULL, "memory --measured", "memory --snapshot", "", "memory snapshot of PyTorch (pickle or JSON)")                      \
     X(TASKS, "tasks", EXECUTION, NULL, "run-trace", "", "", "task graph with given times (TAG; JSON)")                                               \
     X(MEASUREMENTS, "measurements", MEASURED, NULL, "calibrate, import", "profile -o, import -o", "", "measurements (CSV)")                         \
     X(NCCL_TESTS, "nccl-tests", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests or rccl-tests (text)")                           \

@@ -55,6 +55,20 @@ static void test_refusals(void **state)
     }
 }
 
+static void check_same(const GArray *peaks, const GArray *expected)
+{
+    assert_int_equal(peaks->len, expected->len);
+    for (guint d = 0; d < expected->len; d++) {
+        const SnapshotPeak *of = &g_array_index(peaks, SnapshotPeak, d),
+                           *wanted = &g_array_index(expected, SnapshotPeak, d);
+        assert_int_equal(of->device, wanted->device);
+        assert_int_equal(of->n_events, wanted->n_events);
+        assert_int_equal(of->event, wanted->event);
+        assert_int_equal(of->allocated_bytes, wanted->allocated_bytes);
+        assert_int_equal(of->reserved_bytes, wanted->reserved_bytes);
+    }
+}
+
 static void test_written_and_read(void **state)
 {
     (void)state;
@@ -94,17 +108,93 @@ static void test_written_and_read(void **state)
     assert_memory_equal(pickle,
                         "\x80\x02}(X\x08\0\0\0segments](}(X\x06\0\0\0device\x8a\x08", 34);
     json_decref(snapshot);
-    g_autoptr(GError) wrong = NULL;
-    assert_null(read_text("\x80\x02}.", &wrong));
-    assert_error(wrong, KILTER_ERROR_INPUT, "a pickle");
+    /* Read again it says the same. */
+    g_autoptr(GArray) again = snapshot_parse("s.pickle", pickle, length, &error);
+    assert_no_error(error);
+    check_same(again, peaks);
+    for (gsize cut = 1; cut < length; cut++) {
+        g_autoptr(GError) wrong = NULL;
+        assert_null(snapshot_parse("s.pickle", pickle, cut, &wrong));
+        assert_error(wrong, KILTER_ERROR_INPUT, "s.pickle: byte ");
+    }
+}
+
+/* Python's pickles of two.json with stacks, tuples, reals and large numbers. */
+static void test_pickles_of_python(void **state)
+{
+    (void)state;
+    static const char *const name[] = {"two.json", "protocol2.pickle",
+                                       "protocol4.pickle"};
+    g_autoptr(GArray) first = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(name); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *path = g_build_filename(KILTER_HOME, "tests", "fuzz", "seeds",
+                                                 "snapshot", name[i], NULL);
+        g_autoptr(GArray) peaks = snapshot_read(path, &error);
+        assert_no_error(error);
+        assert_int_equal(format_of_file(path, FORMAT_ANY), FORMAT_SNAPSHOT);
+        if (!first)
+            first = g_steal_pointer(&peaks);
+        else
+            check_same(peaks, first);
+    }
+}
+
+static void test_refused_pickles(void **state)
+{
+    (void)state;
+#define PICKLE(text) text, sizeof text - 1
+    static const struct {
+        const char *bytes;
+        size_t length;
+        const char *part;
+    } bad[] = {
+        {PICKLE("\x80\x02}."), "an object with the list segments"},
+        {PICKLE("\x80\x04\x8c\x02os\x8c\x06system\x93."), "byte 14: "},
+        {PICKLE("\x80\x02"
+                "cos\nsystem\n."),
+         "byte 2: "}, /* protocol 0's GLOBAL */
+        {PICKLE("\x80\x02]q\0h\0h\1e."), "without objects, to its end"},
+        {PICKLE("\x80\x02]q\5."), "without objects, to its end"},
+        {PICKLE("\x80\x02q\0."), "without objects, to its end"},
+        {PICKLE("\x80\x02K\1K\2a."), "without objects, to its end"},
+        {PICKLE("\x80\x02"
+                "a."),
+         "without objects, to its end"},
+        {PICKLE("\x80\x02]e."), "without objects, to its end"},
+        {PICKLE("\x80\x02(K\1."), "without objects, to its end"},
+        {PICKLE("\x80\x02\x8a\x09\1\2\3\4\5\6\7\0\1."), "without objects, to its end"},
+        {PICKLE("\x80\x02X\xff\xff\xff\xff."), "without objects, to its end"},
+        {PICKLE("\x80\x02\x8c\2\xc3\x28."), "without objects, to its end"},
+        {PICKLE("\x80\x02}(X\x08\0\0\0segments]X\x0d\0\0\0device_traces]q\0(h\0eu."),
+         "device_traces[0]: expected a list"}, /* a list that contains itself */
+        {PICKLE("\x80\x02}(X\x08\0\0\0segments](}(X\x0a\0\0\0total_sizeJ\xff\xff\xff\xff"
+                "ueu."),
+         "segments[0]: expected device"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(snapshot_parse("s.pickle", bad[i].bytes, bad[i].length, &error));
+        assert_error(error, KILTER_ERROR_INPUT, bad[i].part);
+    }
+    /* Lists in one another, as deep as one likes. */
+    g_autoptr(GString) deep = g_string_new("\x80\x02");
+    for (uint32_t i = 0; i < 100000; i++)
+        g_string_append_c(deep, ']');
+    for (uint32_t i = 1; i < 100000; i++)
+        g_string_append_c(deep, 'a');
+    g_string_append_c(deep, '.');
+    g_autoptr(GError) error = NULL;
+    assert_null(snapshot_parse("s.pickle", deep->str, deep->len, &error));
+    assert_error(error, KILTER_ERROR_INPUT, "without objects, to its end");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peak_by_hand),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_written_and_read),
+        cmocka_unit_test(test_peak_by_hand),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_written_and_read), cmocka_unit_test(test_pickles_of_python),
+        cmocka_unit_test(test_refused_pickles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "data/base/json.h"
 #include "data/base/order.h"
 #include "data/base/text.h"
+#include "data/formats/measured/pickle.h"
 
 /* The sums of a device: in the end by its segments, and changes by the events so far. */
 typedef struct {
@@ -119,31 +120,34 @@ static bool snapshot_traces(SnapshotReader *r, const json_t *traces)
     if (json_array_size(traces) > MOST_DEVICES)
         return refuse(r->error, "%s: device_traces: expected at most %d devices", r->file,
                       MOST_DEVICES);
-    json_array_foreach (traces, d, trace)
+    json_array_foreach (traces, d, trace) {
+        if (!json_is_array(trace))
+            return refuse(r->error, "%s: device_traces[%zu]: expected a list of events",
+                          r->file, d);
         if (!snapshot_trace(r, (uint32_t)d, trace))
             return false;
+    }
     return true;
 }
 
 GArray *snapshot_parse(const char *file, const char *text, gsize length, GError **error)
 {
+    static const char *const KEY[] = {
+        "segments",      "device", "total_size", "allocated_size",
+        "device_traces", "action", "size",       NULL};
     json_error_t wrong;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
+    const bool pickle = length > 0 && *text == '\x80';
+    json_t *root = pickle ? pickle_parse(file, text, length, KEY, error)
+                          : json_loadb(text, length, JSON_REJECT_DUPLICATES, &wrong);
     g_autofree Sums *sums = g_new0(Sums, MOST_DEVICES);
     SnapshotReader r = {file, sums, error};
     g_autoptr(GArray) peaks = g_array_new(false, false, sizeof(SnapshotPeak));
     const json_t *segments = json_object_get(root, "segments");
     bool good = root && json_is_array(segments);
-    if (!root && length > 0 && *text == '\x80')
-        refuse(
-            error,
-            "%s: a pickle; expected a memory snapshot as JSON: python3 -c 'import json, "
-            "pickle; print(json.dumps(pickle.load(open(\"%s\", \"rb\"))))'",
-            file, file);
-    else if (!root)
+    if (!root && !pickle)
         refuse(error, "%s:%d: expected a memory snapshot: %s", file, wrong.line,
                wrong.text);
-    else if (!good)
+    else if (root && !good)
         refuse(error, "%s: expected a memory snapshot, an object with the list segments",
                file);
     good = good && snapshot_segments(&r, segments) &&
@@ -172,8 +176,10 @@ GArray *snapshot_parse(const char *file, const char *text, gsize length, GError 
 
 GArray *snapshot_read(const char *file, GError **error)
 {
-    g_autofree char *text = text_read(file, error);
-    return text ? snapshot_parse(file, text, strlen(text), error) : NULL;
+    enum { MOST_BYTES = 1 << 30 };
+    gsize length;
+    g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
+    return text ? snapshot_parse(file, text, length, error) : NULL;
 }
 
 /* --- writing --- */

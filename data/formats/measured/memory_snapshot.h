@@ -1,5 +1,5 @@
-/* PyTorch's memory snapshot as JSON: what torch.cuda.memory._snapshot() returns; the page
- * memory_viz shows it from a pickle. */
+/* PyTorch's memory snapshot: what torch.cuda.memory._snapshot() returns, as JSON or as the pickle
+ * that _dump_snapshot() writes and the page memory_viz shows. */
 #pragma once
 
 #include <glib.h>
