@@ -721,10 +721,32 @@ static void test_spellings(void **state)
     }
 }
 
+/* Attention is fused where today's frameworks fuse it: not where positions bias the scores. */
+static void test_fused_families(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool fused;
+    } ROW[] = {{"gpt2-xl", true},
+               {"bert-large", true},
+               {"llama-3.1-8b", true},
+               {"t5-large", false},
+               {"gpt2-xl:attention=materialized", false}};
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        g_autoptr(Graph) graph = model_build(ROW[i].name, 1, NULL, NULL);
+        bool fused = false;
+        ops_each (op, id, graph)
+            fused |= op->kind == OP_FUSED_ATTENTION;
+        assert_true(fused == ROW[i].fused);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_spec_list),
+        cmocka_unit_test(test_fused_families),
         cmocka_unit_test(test_configs),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_brief),
