@@ -48,11 +48,9 @@ static bool run_load(ExecReplay *replay, const Instr *instr, const ExecReading *
 ExecReplay *exec_replay_new(ExecBackend *backend, const Plan *plan, const Graph *graph,
                             GError **error)
 {
-    if (plan->n_devices != backend->n_ranks) {
-        refuse(error, "the plan is for %u devices, but there are %u ranks",
-               plan->n_devices, backend->n_ranks);
-        return NULL;
-    }
+    if (plan->n_devices != backend->n_ranks)
+        return refused(error, "the plan is for %u devices, but there are %u ranks",
+                       plan->n_devices, backend->n_ranks);
     ExecCuts *cuts = exec_cuts_new(plan, graph, error);
     if (!cuts)
         return NULL;

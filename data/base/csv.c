@@ -118,10 +118,8 @@ static Csv *open_text(const char *file, char *text, size_t length, GError **erro
     if (g_str_has_prefix(text,
                          "\xef\xbb\xbf")) /* spreadsheets put a byte order mark there */
         csv->rest += 3;
-    if (strlen(text) != length) {
-        refuse(error, "%s: expected a text", file);
-        return NULL;
-    }
+    if (strlen(text) != length)
+        return refused(error, "%s: expected a text", file);
     return csv_read_header(csv, error) ? g_steal_pointer(&csv) : NULL;
 }
 

@@ -59,6 +59,13 @@ bool refuse(GError **error, const char *format, ...)
     return error_set(error, KILTER_ERROR_INPUT, text);
 }
 
+void *refused(GError **error, const char *format, ...)
+{
+    TEXT_OF_ARGUMENTS(text, format);
+    error_set(error, KILTER_ERROR_INPUT, text);
+    return NULL;
+}
+
 bool kilter_prefix(GError **error, const char *format, ...)
 {
     if (!error || !*error)

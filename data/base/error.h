@@ -21,6 +21,8 @@ bool kilter_fail(GError **error, KilterError code, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 /* The same for bad usage or bad input, by far the most frequent reason. */
 bool refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The same where a pointer is returned: NULL. */
+void *refused(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Puts a text before the message of *error (NULL, or unset: nothing); returns false, too. As the
  * message, it becomes one line of valid UTF-8. */

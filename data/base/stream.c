@@ -9,18 +9,14 @@ GInputStream *stream_open(const char *path, GError **error)
     g_autoptr(GError) failure = NULL;
     g_autoptr(GInputStream) stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
     unsigned char magic[2] = {0};
-    if (!stream) {
-        refuse(error, "%s: %s", path,
-               g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
-                   ? "no such file"
-                   : failure->message);
-        return NULL;
-    }
+    if (!stream)
+        return refused(error, "%s: %s", path,
+                       g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
+                           ? "no such file"
+                           : failure->message);
     const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);
-    if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure)) {
-        refuse(error, "%s: %s", path, failure->message);
-        return NULL;
-    }
+    if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure))
+        return refused(error, "%s: %s", path, failure->message);
     if (n != 2 || magic[0] != 0x1f || magic[1] != 0x8b)
         return g_steal_pointer(&stream);
     g_autoptr(GConverter) gzip =
@@ -53,10 +49,9 @@ char *stream_unpack(const char *file, const char *bytes, gsize *size, gsize most
         n = g_input_stream_read(stream, block, sizeof block, NULL, &failure);
         g_byte_array_append(out, block, (guint)MAX(n, 0));
     }
-    if (n < 0 || out->len > most) {
-        refuse(error, "%s: expected a whole gzip file of at most %zu bytes", file, most);
-        return NULL;
-    }
+    if (n < 0 || out->len > most)
+        return refused(error, "%s: expected a whole gzip file of at most %zu bytes", file,
+                       most);
     *size = out->len;
     return (char *)g_byte_array_free(g_steal_pointer(&out), FALSE);
 }

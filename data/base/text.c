@@ -83,10 +83,8 @@ char *text_read(const char *file, GError **error)
     /* A pipe would be empty when the file's contents are looked at again, for the result's
      * identity. */
     if (g_file_test(file, G_FILE_TEST_EXISTS) &&
-        !g_file_test(file, G_FILE_TEST_IS_REGULAR)) {
-        refuse(error, "%s: expected a regular file", file);
-        return NULL;
-    }
+        !g_file_test(file, G_FILE_TEST_IS_REGULAR))
+        return refused(error, "%s: expected a regular file", file);
     g_autofree char *text = file_read(file, MOST_BYTES, &length, error);
     return text && text_check(file, text, length, error) ? g_steal_pointer(&text) : NULL;
 }

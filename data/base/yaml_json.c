@@ -66,10 +66,8 @@ json_t *yaml_to_json(const char *file, const char *text, gsize length, GError **
     if (!lines)
         return NULL;
     yaml_lines_free(lines);
-    if (!libyaml_read(text, length, &document)) {
-        refuse(error, "%s: not valid YAML", file);
-        return NULL;
-    }
+    if (!libyaml_read(text, length, &document))
+        return refused(error, "%s: not valid YAML", file);
     json_t *json =
         yaml_document_get_root_node(&document) ? node_json(&document, 1, 0) : NULL;
     yaml_document_delete(&document);

@@ -91,11 +91,10 @@ static char *content(const Zip *zip, const Member *member, gsize most, gsize *le
     const guint64 at = member->at + HEADER_BYTES + number(zip, member->at + 26, 2) +
                        number(zip, member->at + 28, 2);
     if (number(zip, member->at, 4) != HEADER || at > zip->size || member->packed ||
-        member->size > MIN(most, zip->size - at)) {
-        refuse(error, "%s: expected its graph whole, not packed, of at most %zu bytes",
-               zip->path, most);
-        return NULL;
-    }
+        member->size > MIN(most, zip->size - at))
+        return refused(error,
+                       "%s: expected its graph whole, not packed, of at most %zu bytes",
+                       zip->path, most);
     *length = member->size;
     char *text = g_malloc(*length + 1);
     memcpy(text, zip->byte + at, *length);
@@ -108,15 +107,13 @@ char *zip_member(const char *path, bool (*is_wanted)(const char *name), gsize mo
 {
     g_autoptr(GError) failure = NULL;
     g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, &failure);
-    if (!file) {
-        refuse(error, "%s", failure->message);
-        return NULL;
-    }
+    if (!file)
+        return refused(error, "%s", failure->message);
     const Zip zip = {path, (const guint8 *)g_mapped_file_get_contents(file),
                      g_mapped_file_get_length(file)};
     Member member;
     if (find_member(&zip, is_wanted, &member))
         return content(&zip, &member, most, length, error);
-    refuse(error, "%s: expected an archive of torch.export with its graph as JSON", path);
-    return NULL;
+    return refused(
+        error, "%s: expected an archive of torch.export with its graph as JSON", path);
 }

@@ -34,26 +34,24 @@ Cluster *cluster_load(const char *name, GError **error)
     g_auto(GStrv) known = path_list("clusters", ".yaml");
     if (!*known) {
         g_autofree char *searched = path_searched();
-        refuse(error,
-               "no bundled data found: no clusters/ in %s; KILTER_PATH names further "
-               "folders",
-               searched);
-        return NULL;
+        return refused(
+            error,
+            "no bundled data found: no clusters/ in %s; KILTER_PATH names further "
+            "folders",
+            searched);
     }
     g_autofree char *sheet = g_strdup_printf("devices/%s.yaml", name);
     g_autofree char *device = path_find(sheet);
-    if (device) {
-        refuse(error,
-               "unknown cluster '%s'; it is a device: 1x%s is a machine of one, 8x%s of "
-               "eight",
-               name, name, name);
-        return NULL;
-    }
+    if (device)
+        return refused(
+            error,
+            "unknown cluster '%s'; it is a device: 1x%s is a machine of one, 8x%s of "
+            "eight",
+            name, name, name);
     g_autofree char *expected =
         names_meant(name, (const char *const *)known,
                     "expected the path of a YAML file, machines such as "
                     "4x8xh100-sxm@ib-ndr, a network such as star:hosts=8, or a name "
                     "that kilter clusters lists");
-    refuse(error, "unknown cluster '%s'; %s", name, expected);
-    return NULL;
+    return refused(error, "unknown cluster '%s'; %s", name, expected);
 }

@@ -171,10 +171,9 @@ NetworkSpec *network_spec_parse(const char *text, GError **error)
     HostSpec spec;
     if (!host_spec_parse(text, &spec, error))
         return NULL;
-    if (spec.hosts) {
-        refuse(error, "'%.200s': hosts: not expected, the machines are listed", text);
-        return NULL;
-    }
+    if (spec.hosts)
+        return refused(error, "'%.200s': hosts: not expected, the machines are listed",
+                       text);
     return g_memdup2(&spec.network, sizeof spec.network);
 }
 

@@ -182,19 +182,15 @@ Cluster *cluster_random(const char *name, GError **error)
     const char *rest = name + strlen(PREFIX);
     if (!g_str_has_prefix(rest, "seed=") ||
         !g_ascii_string_to_unsigned(rest + strlen("seed="), 10, 0, UINT32_MAX, &seed,
-                                    NULL)) {
-        refuse(error, "'%.200s': expected random:seed=N, N from 0 to %u", name,
-               UINT32_MAX);
-        return NULL;
-    }
+                                    NULL))
+        return refused(error, "'%.200s': expected random:seed=N, N from 0 to %u", name,
+                       UINT32_MAX);
     if (!read_ranges(&ranges, error))
         return NULL;
     g_autofree char *bundled = g_strdup_printf("clusters/%s.yaml", ranges.cluster);
     g_autofree char *path = path_find(bundled);
-    if (!path) {
-        refuse(error, "no bundled data found: %s", bundled);
-        return NULL;
-    }
+    if (!path)
+        return refused(error, "no bundled data found: %s", bundled);
     g_autoptr(Cluster) like = cluster_read(path, error);
     if (!like)
         return NULL;

@@ -52,8 +52,7 @@ const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError 
         return found;
     g_autofree char *expected = names_meant(
         name, known, "expected a name that kilter devices lists (data/devices)");
-    refuse(error, "unknown device '%.60s'; %s", name, expected);
-    return NULL;
+    return refused(error, "unknown device '%.60s'; %s", name, expected);
 }
 
 const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
@@ -73,8 +72,7 @@ const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **er
         known[i] = sheets->link[i].name;
     }
     g_autofree char *expected = names_expected(name, known);
-    refuse(error, "unknown link '%.60s'; %s (data/links.yaml)", name, expected);
-    return NULL;
+    return refused(error, "unknown link '%.60s'; %s (data/links.yaml)", name, expected);
 }
 
 double link_table_at(const LinkTable *table, double number)

@@ -63,17 +63,13 @@ Cluster *cluster_from_spec(const char *text, GError **error)
                           : spec.gpus > 1 && !(spec.inner.bandwidth > 0)
                               ? "inner_bandwidth"
                               : NULL;
-    if (missing) {
-        refuse(error, "'%.200s': %s: missing", text, missing);
-        return NULL;
-    }
+    if (missing)
+        return refused(error, "'%.200s': %s: missing", text, missing);
     if (spec.gpus == 1)
         spec.inner = (LinkCost){0, INFINITY};
-    if ((uint64_t)spec.hosts * spec.gpus > GPUS_MAX) {
-        refuse(error, "'%.200s': expected at most %d GPUs in the cluster", text,
-               GPUS_MAX);
-        return NULL;
-    }
+    if ((uint64_t)spec.hosts * spec.gpus > GPUS_MAX)
+        return refused(error, "'%.200s': expected at most %d GPUs in the cluster", text,
+                       GPUS_MAX);
     if (!network_spec_check(&spec.network, spec.hosts, error)) {
         kilter_prefix(error, "'%.200s': ", text);
         return NULL;

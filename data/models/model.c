@@ -239,11 +239,9 @@ static Graph *build_config(const char *spec, const char *path, json_t *root,
 static Graph *build_graph(const char *spec, const char *path, const json_t *root,
                           const char *list, char **canonical, GError **error)
 {
-    if (*list) {
-        refuse(error, "model '%s': a graph's file takes no parameters, got '%s'", spec,
-               list);
-        return NULL;
-    }
+    if (*list)
+        return refused(error, "model '%s': a graph's file takes no parameters, got '%s'",
+                       spec, list);
     g_autoptr(Graph) graph = graph_from_json(path, root, error);
     if (!graph || !model_sizes_fit(spec, graph, error))
         return NULL;

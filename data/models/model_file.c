@@ -131,11 +131,10 @@ json_t *model_file_load(const char *path, GError **error)
     if (onnx_is(path) && !exported)
         return onnx_load(path, error);
     g_autofree char *id = NULL;
-    if (!g_file_test(path, G_FILE_TEST_EXISTS) && hub_id_of(path, &id)) {
-        refuse(error, "hf:%s: %s is not there; `hf download %s config.json` fetches it",
-               id, path, id);
-        return NULL;
-    }
+    if (!g_file_test(path, G_FILE_TEST_EXISTS) && hub_id_of(path, &id))
+        return refused(error,
+                       "hf:%s: %s is not there; `hf download %s config.json` fetches it",
+                       id, path, id);
     g_autofree char *text = exported ? torch_text(path, MOST_BYTES, &length, error)
                                      : file_read(path, MOST_BYTES, &length, error);
     if (!text)

@@ -135,21 +135,19 @@ static BatchForms *find_forms(const Graph *graph, GError **error)
 BatchForms *batch_forms_new(const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = find_forms(graph, error);
-    if (batch && batch->units < 2) {
-        refuse(error, "the batch cannot be cut: dim 0 of the first input is whole");
-        return NULL;
-    }
+    if (batch && batch->units < 2)
+        return refused(error,
+                       "the batch cannot be cut: dim 0 of the first input is whole");
     return g_steal_pointer(&batch);
 }
 
 BatchForms *batch_forms_of_microbatches(const Graph *graph, GError **error)
 {
     g_autoptr(BatchForms) batch = find_forms(graph, error);
-    if (batch && batch->reads_sum != GRAPH_NONE) {
-        refuse(error, "the batch cannot be cut: op %s does not run on parts of it",
-               graph_get_op(graph, batch->reads_sum)->name);
-        return NULL;
-    }
+    if (batch && batch->reads_sum != GRAPH_NONE)
+        return refused(error,
+                       "the batch cannot be cut: op %s does not run on parts of it",
+                       graph_get_op(graph, batch->reads_sum)->name);
     return g_steal_pointer(&batch);
 }
 

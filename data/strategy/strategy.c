@@ -28,19 +28,15 @@ enum { TEXT_MOST_BYTES = 1 << 20, MOST_ITEMS = 65536 };
 static char *each_item(const char *text, bool (*read)(const char *item, GError **error),
                        GError **error)
 {
-    if (strlen(text) > TEXT_MOST_BYTES) {
-        refuse(error, "expected at most %d bytes", TEXT_MOST_BYTES);
-        return NULL;
-    }
+    if (strlen(text) > TEXT_MOST_BYTES)
+        return refused(error, "expected at most %d bytes", TEXT_MOST_BYTES);
     g_auto(GStrv) item = g_strsplit_set(text, ", \t\n[]", -1);
     g_autoptr(GString) joined = g_string_new("");
     for (uint32_t i = 0, n = 0; item[i]; i++) {
         if (!*item[i])
             continue;
-        if (n++ == MOST_ITEMS) {
-            refuse(error, "expected at most %d items", MOST_ITEMS);
-            return NULL;
-        }
+        if (n++ == MOST_ITEMS)
+            return refused(error, "expected at most %d items", MOST_ITEMS);
         if (!read(item[i], error))
             return NULL;
         g_string_append_printf(joined, "%s%s", joined->len ? " " : "", item[i]);

@@ -361,10 +361,8 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
 {
     const uint32_t n = portfolio->choices->len;
     g_autofree AdviseRow *row = advise_rows(asked->prices, portfolio);
-    if (asked->tokens > 0 && !(row->tokens_per_s > 0)) {
-        refuse(error, "--tokens: the model's samples are no sequences of tokens");
-        return NULL;
-    }
+    if (asked->tokens > 0 && !(row->tokens_per_s > 0))
+        return refused(error, "--tokens: the model's samples are no sequences of tokens");
     const bool timed = isfinite(asked->target_s);
     const uint32_t shown = asked->top > 0 ? MIN(asked->top, n) : n;
     json_auto_t *trainings =

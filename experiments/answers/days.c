@@ -168,10 +168,8 @@ json_t *days_training_json(const Evaluation *of, double tokens, double dollars_a
 {
     const SimWorkload work = sim_workload(of->plan, of->graph, of->view);
     const double iteration_s = of->report->iteration_time_s;
-    if (!(work.tokens > 0) || !(iteration_s > 0)) {
-        refuse(error, "--tokens: the model's samples are no sequences of tokens");
-        return NULL;
-    }
+    if (!(work.tokens > 0) || !(iteration_s > 0))
+        return refused(error, "--tokens: the model's samples are no sequences of tokens");
     const double iterations = ceil(tokens / work.tokens);
     SimCampaign campaign;
     g_autoptr(SimCampaignReport) report =

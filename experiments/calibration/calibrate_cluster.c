@@ -96,13 +96,12 @@ static const char *only_device(const Work *work, GError **error)
         const Measurement *m = calibrate_row(work, i);
         if (m->op == OP_KINDS)
             continue;
-        if (device && strcmp(device, m->device) != 0) {
-            refuse(error,
-                   "ops of %s and of %s were measured: give the cluster that they are in "
-                   "with --base",
-                   device, m->device);
-            return NULL;
-        }
+        if (device && strcmp(device, m->device) != 0)
+            return refused(
+                error,
+                "ops of %s and of %s were measured: give the cluster that they are in "
+                "with --base",
+                device, m->device);
         device = m->device;
     }
     if (!device)

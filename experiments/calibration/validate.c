@@ -210,10 +210,8 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error)
     if (!csv || !csv_expect(csv, REQUIRED, OPTIONAL, error) ||
         !csv_each(csv, read_row, &reader, error))
         return NULL;
-    if (v->row->len == 0 && v->left->len > 0) {
-        refuse(error, "%s", (const char *)g_ptr_array_index(v->left, 0));
-        return NULL;
-    }
+    if (v->row->len == 0 && v->left->len > 0)
+        return refused(error, "%s", (const char *)g_ptr_array_index(v->left, 0));
     if (v->row->len == 0) {
         csv_fail(csv, NULL, error, "expected rows with a plan and its measured time");
         return NULL;
@@ -272,12 +270,11 @@ Validation *validate_store(const char *file, GError **error)
     g_autoptr(Validation) v = validation_new();
     if (!store || !store_query(store, sql, validate_take_row, v, error))
         return NULL;
-    if (v->row->len == 0) {
-        refuse(error,
-               "%s: holds no measured plan with a prediction; kilter exec --db adds them",
-               file);
-        return NULL;
-    }
+    if (v->row->len == 0)
+        return refused(
+            error,
+            "%s: holds no measured plan with a prediction; kilter exec --db adds them",
+            file);
     summarise(v);
     return g_steal_pointer(&v);
 }

@@ -225,17 +225,15 @@ GArray *command_ranks(const char *option, const char *list, uint32_t n, GError *
         g_auto(GStrv) ends = g_strsplit(*word, "-", 2);
         const char *last = g_strv_length(ends) == 2 ? ends[1] : *word;
         if (!*ends || !g_ascii_string_to_unsigned(ends[0], 10, 0, n - 1, &low, NULL) ||
-            !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL)) {
-            refuse(error,
-                   "%s: expected numbers from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
-                   option, n - 1, *word);
-            return NULL;
-        }
+            !g_ascii_string_to_unsigned(last, 10, low, n - 1, &high, NULL))
+            return refused(
+                error,
+                "%s: expected numbers from 0 to %u, such as 0,1 or 0-3, got '%.60s'",
+                option, n - 1, *word);
         for (uint32_t d = (uint32_t)low; d <= high; d++) {
-            if (seen[d]) {
-                refuse(error, "%s: expected each number once, got %u again", option, d);
-                return NULL;
-            }
+            if (seen[d])
+                return refused(error, "%s: expected each number once, got %u again",
+                               option, d);
             seen[d] = true;
             g_array_append_val(device, d);
         }

@@ -135,11 +135,10 @@ static GPtrArray *read_ranks(const char *file, GHashTable **groups,
     for (uint32_t r = 0; r <= last; r++) {
         g_autofree char *name =
             ranks ? g_strdup_printf("%s%u%s", before, r, after) : g_strdup(file);
-        if (last > 0 && !g_file_test(name, G_FILE_TEST_EXISTS)) {
-            refuse(error, "%s: no such file: the trace of rank %u of 0 to %d is missing",
-                   name, r, (int)last);
-            return NULL;
-        }
+        if (last > 0 && !g_file_test(name, G_FILE_TEST_EXISTS))
+            return refused(error,
+                           "%s: no such file: the trace of rank %u of 0 to %d is missing",
+                           name, r, (int)last);
         Trace *trace = trace_read(name, error);
         if (!trace)
             return NULL;

@@ -67,10 +67,8 @@ static char *report_names(const char *what, const Own *own, const CommandOptions
     g_autofree char *database =
         own->database ? g_strdup(own->database) : g_strdup_printf("out/%s.db", what);
     g_autofree char *folder = g_path_get_dirname(database);
-    if (names && g_mkdir_with_parents(folder, 0777) != 0) {
-        refuse(error, "cannot make the folder %s", folder);
-        return NULL;
-    }
+    if (names && g_mkdir_with_parents(folder, 0777) != 0)
+        return refused(error, "cannot make the folder %s", folder);
     for (char **name = names; name && *name; name++)
         if (!report_run(*name, database, own, options, error))
             return NULL;

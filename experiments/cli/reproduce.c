@@ -223,10 +223,8 @@ static GPtrArray *read_sets(const char *some, const Own *own,
 static Store *begin_store(const char *database, const char *line, GError **error)
 {
     g_autofree char *folder = g_path_get_dirname(database);
-    if (g_mkdir_with_parents(folder, 0777) != 0) {
-        refuse(error, "cannot make the folder %s: %s", folder, g_strerror(errno));
-        return NULL;
-    }
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return refused(error, "cannot make the folder %s: %s", folder, g_strerror(errno));
     g_autoptr(Store) store = store_open(database, error);
     return store && store_begin_run(store, line, command_revision(), error)
                ? g_steal_pointer(&store)
@@ -442,10 +440,8 @@ static bool reproduce_all(GPtrArray *experiments, const Own *own,
 static GPtrArray *reproduce_load_all(const char *what, const Own *own,
                                      const CommandOptions *options, GError **error)
 {
-    if (own->threads < 0) {
-        refuse(error, "-j: expected a number of threads, got %d", own->threads);
-        return NULL;
-    }
+    if (own->threads < 0)
+        return refused(error, "-j: expected a number of threads, got %d", own->threads);
     g_auto(GStrv) names = reproduce_names(what, error);
     const ExperimentChange change = change_of(own, options);
     g_autoptr(GPtrArray) list =

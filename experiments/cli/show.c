@@ -22,8 +22,8 @@ static json_t *show_find(const char *hash, const char *database, GError **error)
         if (row)
             return row;
     }
-    refuse(error, "no database in out/ has a result '%s'; --db FILE names one", hash);
-    return NULL;
+    return refused(error, "no database in out/ has a result '%s'; --db FILE names one",
+                   hash);
 }
 
 #define SHOW_OPTIONS(X) X(FILE, database, "db", 0)

@@ -57,11 +57,9 @@ static char *with_parts(const char *path, const char *query, GError **error)
         const char *name = *line + strlen(READ);
         g_autofree char *relative = g_strdup_printf("plots/%s", name);
         g_autofree char *part = strstr(name, "..") ? NULL : path_find(relative);
-        if (!part) {
-            refuse(error, "%s:%u: expected a file of plots/, got '%s'", path,
-                   (uint32_t)(line - lines) + 1, name);
-            return NULL;
-        }
+        if (!part)
+            return refused(error, "%s:%u: expected a file of plots/, got '%s'", path,
+                           (uint32_t)(line - lines) + 1, name);
         if (!append_file(text, part, error))
             return NULL;
     }

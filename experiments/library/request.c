@@ -14,10 +14,8 @@ static const char *request_text_of(const json_t *root, const char *key, const ch
                                    GError **error)
 {
     const json_t *value = json_object_get(root, key);
-    if (value && !json_is_string(value)) {
-        refuse(error, "request: %s: expected a text", key);
-        return NULL;
-    }
+    if (value && !json_is_string(value))
+        return refused(error, "request: %s: expected a text", key);
     if (!value && !usual)
         refuse(error, "request: %s: missing; expected this member", key);
     return value ? json_string_value(value) : usual;

@@ -294,10 +294,9 @@ static char *find_file(const char *name, GError **error)
         return path;
     g_auto(GStrv) known = path_list("experiments", ".yaml");
     g_autofree char *hint = names_hint(name, (const char *const *)known);
-    refuse(error,
-           "no experiment '%s', expected a file or the name of one in experiments/%s",
-           name, hint);
-    return NULL;
+    return refused(
+        error, "no experiment '%s', expected a file or the name of one in experiments/%s",
+        name, hint);
 }
 
 Experiment *experiment_load(const char *name, const ExperimentChange *change,

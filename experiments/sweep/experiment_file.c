@@ -290,19 +290,16 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
     gsize length = 0;
     g_file_get_contents(path, &content, &length,
                         NULL); /* the next reader reports a failure */
-    if (content && g_str_has_prefix(content, "SQLite format")) {
-        refuse(error, "%s: expected an experiment, got a database; --db=%s names it",
-               path, path);
-        return NULL;
-    }
+    if (content && g_str_has_prefix(content, "SQLite format"))
+        return refused(error,
+                       "%s: expected an experiment, got a database; --db=%s names it",
+                       path, path);
     if (content && !yaml_is_sound(path, content, length, error))
         return NULL;
     g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
-    if (named->len > GRID_KEYS) {
-        refuse(error, "%s: grid: expected at most %d axes by key, got %u", path,
-               GRID_KEYS, named->len);
-        return NULL;
-    }
+    if (named->len > GRID_KEYS)
+        return refused(error, "%s: grid: expected at most %d axes by key, got %u", path,
+                       GRID_KEYS, named->len);
     g_autoptr(ExperimentFile) file = g_new0(ExperimentFile, 1);
     file->n_axes = GRID_PLAIN + named->len;
     file->schema = schema_new(g_steal_pointer(&named));

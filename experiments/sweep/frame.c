@@ -127,9 +127,8 @@ Frame *frame_read(Store *store, const char *experiment, GError **error)
         return NULL;
     if (frame->row->len > 0)
         return g_steal_pointer(&frame);
-    refuse(error, "no results%s%s", experiment ? " of the experiment " : "",
-           experiment ? experiment : "");
-    return NULL;
+    return refused(error, "no results%s%s", experiment ? " of the experiment " : "",
+                   experiment ? experiment : "");
 }
 
 /* Whether the column is one of the words by which an experiment asks; axes follow the column `run`. */

@@ -203,11 +203,9 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
     g_autoptr(GHashTable) by_order = g_hash_table_new(NULL, NULL);
     Reading r = {experiment, outcome, by_order, 0};
     for (uint32_t i = 0; i < n; i++)
-        if (!experiment_at(experiment, i)->planner) {
-            refuse(error, "experiment %s has no planners to compare",
-                   experiment_name(experiment));
-            return NULL;
-        }
+        if (!experiment_at(experiment, i)->planner)
+            return refused(error, "experiment %s has no planners to compare",
+                           experiment_name(experiment));
     if (!read_outcomes(&r, store, error))
         return NULL;
     *missing = n - r.known;

@@ -58,10 +58,9 @@ static const char ROW[] =
 json_t *stored_find(Store *store, const char *prefix, GError **error)
 {
     g_autofree char *hash = g_ascii_strdown(prefix, -1);
-    if (!*hash || hash[strspn(hash, "0123456789abcdef")] != '\0') {
-        refuse(error, "expected the beginning of a hash, hex digits, got '%s'", prefix);
-        return NULL;
-    }
+    if (!*hash || hash[strspn(hash, "0123456789abcdef")] != '\0')
+        return refused(error, "expected the beginning of a hash, hex digits, got '%s'",
+                       prefix);
     g_auto(GStrv) part = g_strsplit(ROW, "%s", 2);
     g_autofree char *sql = g_strconcat(part[0], hash, part[1], NULL);
     json_t *found = json_object(), *row = NULL;
@@ -96,10 +95,9 @@ static Cluster *cluster_of(const json_t *row, GError **error)
 {
     json_t *part = json_object_get(json_object_get(row, "config"), "cluster");
     json_t *content = json_object_get(part, "cluster");
-    if (!content) {
-        refuse(error, "the result has no cluster, so it cannot be evaluated again");
-        return NULL;
-    }
+    if (!content)
+        return refused(error,
+                       "the result has no cluster, so it cannot be evaluated again");
     char *text = json_dumps(content, JSON_COMPACT);
     Cluster *cluster = cluster_parse("the stored cluster", text, strlen(text), error);
     free(text);
@@ -153,10 +151,9 @@ static Configuration *configuration_of(const json_t *row, const Cluster *cluster
         return NULL;
     if (exchange)
         return exchange_of(row, exchange, cluster, granularity, error);
-    if (!model || json_object_get(json_object_get(row, "subject"), "trial")) {
-        refuse(error, "the result is not a plan of a model, so it cannot be made again");
-        return NULL;
-    }
+    if (!model || json_object_get(json_object_get(row, "subject"), "trial"))
+        return refused(error,
+                       "the result is not a plan of a model, so it cannot be made again");
     const Planner *planner = planner_find(stored_text_of(row, "planner"), error);
     if (!planner || !options_of(row, set, &options, error))
         return NULL;

@@ -371,11 +371,9 @@ SimExecution *sim_execution_new(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const SimOptions *options,
                                 GError **error)
 {
-    if (view->n_devices > TRACE_MAX_RANKS) {
-        refuse(error, "execution traces of %u ranks, expected at most %d",
-               view->n_devices, TRACE_MAX_RANKS);
-        return NULL;
-    }
+    if (view->n_devices > TRACE_MAX_RANKS)
+        return refused(error, "execution traces of %u ranks, expected at most %d",
+                       view->n_devices, TRACE_MAX_RANKS);
     g_autoptr(SimExecution) execution = g_new0(SimExecution, 1);
     execution->options = *options;
     execution->options.separate = true;

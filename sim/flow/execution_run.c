@@ -254,11 +254,10 @@ SimExecutionReport *sim_execution_run(const GPtrArray *traces, GHashTable *group
                                       const ClusterView *view, const SimOptions *options,
                                       GError **error)
 {
-    if (traces->len == 0 || traces->len > view->n_devices) {
-        refuse(error, "traces of %u ranks, expected 1 to %u, the GPUs of the cluster",
-               traces->len, view->n_devices);
-        return NULL;
-    }
+    if (traces->len == 0 || traces->len > view->n_devices)
+        return refused(error,
+                       "traces of %u ranks, expected 1 to %u, the GPUs of the cluster",
+                       traces->len, view->n_devices);
     g_autoptr(Topology) topology =
         view->n_devices > 1 ? topology_of_view(view, error) : NULL;
     if (view->n_devices > 1 && !topology)

@@ -96,10 +96,9 @@ DeviceKinds amp_kinds(const ClusterView *view)
 
 AmpCluster *synth_amp_cluster(const ClusterView *view, GError **error)
 {
-    if (view->granularity != GRANULARITY_GPU) {
-        refuse(error, "pipelines are made of single GPUs: expected --granularity gpu");
-        return NULL;
-    }
+    if (view->granularity != GRANULARITY_GPU)
+        return refused(error,
+                       "pipelines are made of single GPUs: expected --granularity gpu");
     g_auto(DeviceKinds) kinds = amp_kinds(view);
     g_autoptr(AmpCluster) amp = g_new0(AmpCluster, 1);
     amp->n_devices = view->n_devices;

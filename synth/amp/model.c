@@ -298,11 +298,9 @@ static AmpModel *empty_model(const Graph *graph, const ClusterView *view,
             if (graph_batch(graph) % size == 0)
                 add_value(sizes, size);
     }
-    if (degrees->len == 0) {
-        refuse(error, "profile %s: expected rows of model %s", profile->file,
-               graph_name(graph));
-        return NULL;
-    }
+    if (degrees->len == 0)
+        return refused(error, "profile %s: expected rows of model %s", profile->file,
+                       graph_name(graph));
     g_auto(DeviceKinds) kinds = amp_kinds(view);
     AmpModel *model =
         synth_amp_model_new(graph_n_layers(graph), kinds.n, degrees->len, sizes->len);

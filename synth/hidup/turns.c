@@ -241,18 +241,16 @@ static Program *duplex_program(const Turns *t)
 
 Program *synth_duplex(const Program *program, const Graph *graph, GError **error)
 {
-    if (!program_is_spmd(program)) {
-        refuse(error, "only the program of one group and one microbatch can be doubled");
-        return NULL;
-    }
+    if (!program_is_spmd(program))
+        return refused(error,
+                       "only the program of one group and one microbatch can be doubled");
     g_autoptr(BatchForms) batch = batch_forms_of_microbatches(graph, error);
     if (!batch)
         return NULL;
-    if (batch->units % 2) {
-        refuse(error, "model '%s': a batch of %u cannot be cut in two microbatches",
-               graph_name(graph), batch->units);
-        return NULL;
-    }
+    if (batch->units % 2)
+        return refused(error,
+                       "model '%s': a batch of %u cannot be cut in two microbatches",
+                       graph_name(graph), batch->units);
     const uint32_t n = program->n;
     g_autofree bool *flags = g_new0(bool, (size_t)3 * n);
     g_autofree uint32_t *numbers = g_new0(uint32_t, (size_t)3 * n);

@@ -64,13 +64,12 @@ static Program *inner_program(const Graph *graph, const ClusterView *view,
         return baseline_program(graph, view, assign_whole, NULL, error);
     const uint32_t ep = layout->tp * layout->ep,
                    experts = layout->experts ? fewest_experts(graph) : UINT32_MAX;
-    if (ep > experts) {
-        refuse(error,
-               "ep=%u with etp=1: expected a model with at least as many experts; a "
-               "layer has %u",
-               ep, experts);
-        return NULL;
-    }
+    if (ep > experts)
+        return refused(
+            error,
+            "ep=%u with etp=1: expected a model with at least as many experts; a "
+            "layer has %u",
+            ep, experts);
     return synth_megatron(graph, view, layout->tp, layout->sequence, layout->experts,
                           error);
 }

@@ -168,12 +168,11 @@ Plan *planner_plan(const Planner *method, const char *model, const char *cluster
                    const ClusterView *view, const PlannerOptions *options, Graph **graph,
                    GError **error)
 {
-    if (planner_can(method, PLANNER_CHOOSES)) {
-        refuse(error,
-               "%s chooses the machines: expected a planner that keeps the given ones",
-               method->name);
-        return NULL;
-    }
+    if (planner_can(method, PLANNER_CHOOSES))
+        return refused(
+            error,
+            "%s chooses the machines: expected a planner that keeps the given ones",
+            method->name);
     g_autoptr(Question) question = question_open(method, model, view, options, error);
     g_autoptr(Answer) answer =
         question ? question_answer(question, cluster_name, NULL, error) : NULL;

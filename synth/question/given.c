@@ -183,11 +183,10 @@ double *given_ratios(const char *text, const ClusterView *view, GError **error)
         return NULL;
     for (uint32_t j = 0; j < view->n_devices; j++)
         sum += ratio[j];
-    if (sum <= 0) {
-        refuse(error,
-               "option 'ratios': expected a number above 0 for a device that there is");
-        return NULL;
-    }
+    if (sum <= 0)
+        return refused(
+            error,
+            "option 'ratios': expected a number above 0 for a device that there is");
     for (uint32_t j = 0; j < view->n_devices; j++)
         ratio[j] /= sum;
     return g_steal_pointer(&ratio);

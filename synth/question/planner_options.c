@@ -127,11 +127,9 @@ static char *value_of(const Option *option, const void *own, GError **error)
     if (option->type != OPTION_DATA || !*text)
         return g_steal_pointer(&text);
     if (!g_file_test(text, G_FILE_TEST_IS_REGULAR) ||
-        !g_file_get_contents(text, &content, &length, &bad)) {
-        refuse(error, "option '%s': expected a file, got '%s'%s%s", option->key, text,
-               bad ? ": " : "", bad ? bad->message : "");
-        return NULL;
-    }
+        !g_file_get_contents(text, &content, &length, &bad))
+        return refused(error, "option '%s': expected a file, got '%s'%s%s", option->key,
+                       text, bad ? ": " : "", bad ? bad->message : "");
     return g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guchar *)content,
                                        length);
 }

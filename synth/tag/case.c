@@ -55,13 +55,12 @@ BatchForms *tag_batch(const PlannerOptions *options, const Graph *graph, GError 
     const uint32_t n = tag_microbatches(options);
     g_autoptr(BatchForms) batch =
         n > 1 ? batch_forms_of_microbatches(graph, error) : batch_forms_new(graph, error);
-    if (batch && batch->units % n != 0) {
-        refuse(error,
-               "option 'microbatches': expected a divisor of the %u pieces of the batch, "
-               "got %u",
-               batch->units, n);
-        return NULL;
-    }
+    if (batch && batch->units % n != 0)
+        return refused(
+            error,
+            "option 'microbatches': expected a divisor of the %u pieces of the batch, "
+            "got %u",
+            batch->units, n);
     return g_steal_pointer(&batch);
 }
 

@@ -150,18 +150,15 @@ TagNet *tag_net_read(const char *file, GError **error)
         for (char *at = *l; *at && **l != '#';) {
             char *end = NULL;
             const double value = g_ascii_strtod(at, &end);
-            if (end == at || !isfinite(value) || n == NET_SIZE) {
-                refuse(error, "%s:%u: expected %u numbers, got '%.20s'", file, line,
-                       (uint32_t)NET_SIZE, at);
-                return NULL;
-            }
+            if (end == at || !isfinite(value) || n == NET_SIZE)
+                return refused(error, "%s:%u: expected %u numbers, got '%.20s'", file,
+                               line, (uint32_t)NET_SIZE, at);
             net->weight[n++] = value;
             at = end + strspn(end, " ");
         }
     }
-    if (n != NET_SIZE) {
-        refuse(error, "%s: expected %u numbers, got %u", file, (uint32_t)NET_SIZE, n);
-        return NULL;
-    }
+    if (n != NET_SIZE)
+        return refused(error, "%s: expected %u numbers, got %u", file, (uint32_t)NET_SIZE,
+                       n);
     return g_steal_pointer(&net);
 }

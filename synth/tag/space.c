@@ -107,11 +107,9 @@ TagSpace *synth_tag_space(const ClusterView *view, bool merged, GError **error)
     space->n_sets = find_sets(view, merged, space->set);
     if (space->n_sets > TAG_MOST_SETS)
         space->n_sets = find_sets(view, true, space->set);
-    if (space->n_sets > TAG_MOST_SETS) {
-        refuse(error, "expected at most %d kinds of machines, got %u", TAG_MOST_SETS,
-               space->n_sets);
-        return NULL;
-    }
+    if (space->n_sets > TAG_MOST_SETS)
+        return refused(error, "expected at most %d kinds of machines, got %u",
+                       TAG_MOST_SETS, space->n_sets);
     space->replicas = g_new0(uint16_t, (gsize)1 << space->n_sets);
     space->whole = g_new0(uint16_t, (gsize)1 << space->n_sets);
     space->single = g_new0(uint16_t, view->n_devices);

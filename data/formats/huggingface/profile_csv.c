@@ -289,11 +289,10 @@ static json_t *to_profile(const Table *table, const char *path, GError **error)
         const Colour *colour = value;
         if (colour->n_forward > 0 || colour->with)
             continue;
-        refuse(
+        return refused(
             error,
             "%s:%u: colour: expected a forward op of the same colour '%s', or beside it",
             path, colour->backward->line, colour->backward->colour);
-        return NULL;
     }
     g_autofree char *base = g_path_get_basename(path);
     base[strlen(base) - strlen(OPS_SUFFIX)] = 0;

@@ -581,10 +581,9 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
     if (!names)
         return NULL;
     if (length > LAUNCH_MOST_BYTES || memchr(text, 0, length) ||
-        !g_utf8_validate(text, (gssize)length, NULL)) {
-        refuse(error, "%s: expected a text of at most %d bytes", file, LAUNCH_MOST_BYTES);
-        return NULL;
-    }
+        !g_utf8_validate(text, (gssize)length, NULL))
+        return refused(error, "%s: expected a text of at most %d bytes", file,
+                       LAUNCH_MOST_BYTES);
     launch_take_ranks(copy, launch->rank);
     const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
                lines = toml || has_line(copy, RECIPE);

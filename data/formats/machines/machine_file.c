@@ -22,11 +22,9 @@ FREE_DEFINE(machine_file_free, MachineFile, machine,
 MachineGpu *machine_file_add_gpu(MachineFile *machine, const char *product,
                                  GError **error)
 {
-    if (machine->n_gpus == MACHINE_MAX_GPUS) {
-        refuse(error, "%s: expected at most %d GPUs in a machine", machine->file,
-               MACHINE_MAX_GPUS);
-        return NULL;
-    }
+    if (machine->n_gpus == MACHINE_MAX_GPUS)
+        return refused(error, "%s: expected at most %d GPUs in a machine", machine->file,
+                       MACHINE_MAX_GPUS);
     if (machine->n_gpus == machine->n_gpus_allocated) {
         machine->n_gpus_allocated = 2 * machine->n_gpus_allocated + 8;
         machine->gpu = g_renew(MachineGpu, machine->gpu, machine->n_gpus_allocated);

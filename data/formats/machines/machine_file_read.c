@@ -28,11 +28,9 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
                       : format == FORMAT_ROCM_SMI    ? MACHINE_FILE_ROCM_SMI
                                                      : MACHINE_FILE_NVIDIA_SMI;
     if (length > MACHINE_FILE_BYTES || strlen(text) != length ||
-        !g_utf8_validate(text, (gssize)length, NULL)) {
-        refuse(error, "%s: expected at most %d bytes of text in UTF-8", file,
-               MACHINE_FILE_BYTES);
-        return NULL;
-    }
+        !g_utf8_validate(text, (gssize)length, NULL))
+        return refused(error, "%s: expected at most %d bytes of text in UTF-8", file,
+                       MACHINE_FILE_BYTES);
     const bool good = machine->format == MACHINE_FILE_NCCL
                           ? nccl_topology_parse(text, length, sheets, machine, error)
                       : machine->format == MACHINE_FILE_ROCM_SMI

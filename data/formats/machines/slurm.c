@@ -266,19 +266,15 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     slurm->file = g_strdup(file);
     slurm->node = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
-    if (!g_utf8_validate(text, -1, NULL)) {
-        refuse(error, "%s: expected text in UTF-8", file);
-        return NULL;
-    }
+    if (!g_utf8_validate(text, -1, NULL))
+        return refused(error, "%s: expected text in UTF-8", file);
     if (next_record(text) ? !read_records(slurm, seen, text, error)
                           : !slurm_read_table(slurm, seen, text, error))
         return NULL;
-    if (slurm->node->len == 0) {
-        refuse(error,
-               "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4", file,
-               slurm->n_without);
-        return NULL;
-    }
+    if (slurm->node->len == 0)
+        return refused(
+            error, "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4",
+            file, slurm->n_without);
     return g_steal_pointer(&slurm);
 }
 
@@ -333,13 +329,12 @@ Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *name = g_strescape(import->name, NULL);
-    if (slurm->node->len > 1 && !import->nic) {
-        refuse(error,
-               "%s: Slurm does not say how its %u nodes are connected; expected --nic "
-               "NAME, as in --nic ib-ndr",
-               slurm->file, slurm->node->len);
-        return NULL;
-    }
+    if (slurm->node->len > 1 && !import->nic)
+        return refused(
+            error,
+            "%s: Slurm does not say how its %u nodes are connected; expected --nic "
+            "NAME, as in --nic ib-ndr",
+            slurm->file, slurm->node->len);
     g_string_append_printf(text, "name: \"%s\"\nmachines:\n", name);
     for (guint i = 0; i < slurm->node->len; i++)
         if (!add_machine(slurm, slurm->node->pdata[i], sheets, import, text, error))

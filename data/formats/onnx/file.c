@@ -333,11 +333,9 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
             strcmp(model->opset_import[i]->domain, "ai.onnx") == 0)
             opset = model->opset_import[i]->version;
     if (!graph || graph->n_node == 0 || graph->n_node > ONNX_MOST_NODES ||
-        graph->n_initializer > ONNX_MOST_NODES) {
-        refuse(error, "%s: expected an ONNX model with a graph of 1 to %d nodes", file,
-               ONNX_MOST_NODES);
-        return NULL;
-    }
+        graph->n_initializer > ONNX_MOST_NODES)
+        return refused(error, "%s: expected an ONNX model with a graph of 1 to %d nodes",
+                       file, ONNX_MOST_NODES);
     json_t *json = graph_lists(graph), *functions = json ? functions_json(model) : NULL;
     if (json && functions && json_array_size(functions) > 0)
         json_object_set(json, "functions", functions);
@@ -346,8 +344,7 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
         json_object_set_new(json, "shapes", stated_shapes(graph));
     if (!functions) {
         json_decref(json);
-        refuse(error, "%s: a name is no UTF-8", file);
-        return NULL;
+        return refused(error, "%s: a name is no UTF-8", file);
     }
     json_object_update_new(json, json_pack("{s:{s:s, s:i}, s:I, s:I, s:I}", "format",
                                            "name", FORMAT, "version", 1, "ir_version",
@@ -361,18 +358,14 @@ json_t *onnx_load(const char *path, GError **error)
 {
     g_autoptr(GError) failure = NULL;
     g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, &failure);
-    if (!file) {
-        refuse(error, "%s", failure->message);
-        return NULL;
-    }
+    if (!file)
+        return refused(error, "%s", failure->message);
     g_autoptr(GByteArray) kept =
         onnx_strip(g_mapped_file_get_contents(file), g_mapped_file_get_length(file));
     OnnxFile__Model *model =
         kept ? onnx_file__model__unpack(NULL, kept->len, kept->data) : NULL;
-    if (!model) {
-        refuse(error, "%s: expected an ONNX model", path);
-        return NULL;
-    }
+    if (!model)
+        return refused(error, "%s: expected an ONNX model", path);
     json_t *json = model_json(path, model, error);
     onnx_file__model__free_unpacked(model, NULL);
     return json;

@@ -40,11 +40,10 @@ char *goal_write(const GPtrArray *traces, GError **error)
         g_string_append_printf(text, "\nrank %u {\n", r);
         for (uint32_t i = 0; i < trace->node->len; i++) {
             const TraceNode *node = trace_node(trace, i);
-            if (!goal_add_node(text, node, i + 1)) {
-                refuse(error, "rank %u: %s is a collective, which GOAL does not have", r,
-                       node->name);
-                return NULL;
-            }
+            if (!goal_add_node(text, node, i + 1))
+                return refused(error,
+                               "rank %u: %s is a collective, which GOAL does not have", r,
+                               node->name);
             for (uint32_t d = 0; d < node->n_deps; d++)
                 g_string_append_printf(text, "l%u requires l%u\n", i + 1,
                                        trace_deps(trace, node)[d] + 1);
