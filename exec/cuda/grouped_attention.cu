@@ -32,7 +32,7 @@ static Shape shape_of(const CudaCall *call, uint32_t q)
     const uint32_t *whole = graph_tensor(call->graph, call->op->in[q])->dim;
     const OpAttr *attr = &call->op->attr;
     const uint64_t all = (uint64_t)whole[2] * whole[3];
-    const uint64_t longest = x->dim[1] > kv->dim[1] ? x->dim[1] : kv->dim[1];
+    const uint64_t longest = whole[1] > kv->dim[1] ? whole[1] : kv->dim[1];
     return {x->dim[0],
             0,
             Divisor(x->dim[1]),

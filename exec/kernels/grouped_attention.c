@@ -84,7 +84,7 @@ static Shape grouped_shape_of(const KernelCall *call, uint32_t q)
                         .heads = (uint64_t)whole[2] * whole[3],
                         .first_sample = x->offset[0],
                         .all_heads = (uint64_t)whole[2] * whole[3],
-                        .size = MAX(n.queries, n.keys)};
+                        .size = MAX(whole[1], n.keys)};
     if (packed)
         packed_shape_set(&n, x, whole);
     return n;

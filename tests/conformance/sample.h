@@ -341,11 +341,8 @@ static inline TensorId sample_gates(Graph *graph, const SampleShape *s)
                     extents);
 }
 
-/* Appends one op of `kind` with random extents, each at least `low`, to a graph without an op of
- * that name. Its inputs are new: parameters where `parameters` says so and a gradient exists, input
- * tensors otherwise. */
-static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool parameters,
-                             GRand *random)
+/* Random extents, each at least `low`. */
+static inline SampleShape sample_shape(OpKind kind, uint32_t low, GRand *random)
 {
     SampleShape s = {.n_star = sample_between(random, 1, 2)};
     for (uint32_t i = 0; i < s.n_star; i++)
@@ -353,7 +350,30 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
     for (uint32_t c = 0; c < G_N_ELEMENTS(s.extent); c++)
         s.extent[c] = sample_between(random, low, 5);
     sample_constrain(kind, &s, random);
+    return s;
+}
 
+/* Small random extents, and n for one letter of the signature that can be cut. */
+static inline SampleShape sample_shape_with(OpKind kind, char letter, uint32_t n,
+                                            GRand *random)
+{
+    SampleShape s = {.n_star = sample_between(random, 1, 2)};
+    uint32_t *extent = letter == '*' ? s.star : &s.extent[(int)letter];
+    for (uint32_t i = 0; i < s.n_star; i++)
+        s.star[i] = sample_between(random, 1, 3);
+    for (uint32_t c = 0; c < G_N_ELEMENTS(s.extent); c++)
+        s.extent[c] = sample_between(random, 1, 3);
+    *extent = n;
+    sample_constrain(kind, &s, random);
+    *extent = MAX(*extent, n); /* some are made small there */
+    return s;
+}
+
+/* Appends one op of `kind` with these extents to a graph without an op of that name. Its inputs are
+ * new: parameters where `parameters` says so and a gradient exists, input tensors otherwise. */
+static inline OpId sample_shaped_op(Graph *graph, OpKind kind, SampleShape s,
+                                    bool parameters, GRand *random)
+{
     g_auto(GStrv) side = g_strsplit(op_kind_signature(kind), "->", 2);
     g_auto(GStrv) operand = g_strsplit(side[0], ",", -1);
     TensorId in[OP_MAX_IN];
@@ -387,6 +407,14 @@ static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool param
     TensorId out =
         graph_op(graph, kind, op_kind_name(kind), s.attr, n_in, in, extents->str);
     return graph_tensor(graph, out)->producer;
+}
+
+/* The same with random extents, each at least `low`. */
+static inline OpId sample_op(Graph *graph, OpKind kind, uint32_t low, bool parameters,
+                             GRand *random)
+{
+    return sample_shaped_op(graph, kind, sample_shape(kind, low, random), parameters,
+                            random);
 }
 
 /* Tiny models that together have every kind of layer. */
