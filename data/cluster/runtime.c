@@ -16,7 +16,7 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
     X(RuntimeText, Runtime, gradients, gradients, COUNT(0, 1), false, ALONE, 0)                   \
     X(RuntimeText, Runtime, bucket_copies, bucket_copies, COUNT(0, MOST_COPIES), false, ALONE, 0) \
     X(RuntimeText, Runtime, float_gradients, float_gradients, COUNT(0, 1), false, ALONE, 0)       \
-    X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT(0, 1), false, ALONE, 0)         \
+    X(RuntimeText, Runtime, half_gradients, half_gradients, COUNT(0, 2), false, ALONE, 0)         \
     X(RuntimeText, Runtime, handed_gradients, handed_gradients, COUNT(0, 1), false, ALONE, 0)     \
     X(RuntimeText, Runtime, norms, norms, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
     X(RuntimeText, Runtime, gates, gates, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \

@@ -51,12 +51,26 @@ run AS (
         measured_max_mem_bytes / 1073741824.0
     FROM sailor_validation_gh200
 ),
+-- BLOOM's trials (tr11-176B-ml/chronicles-prequel.md). Those of 28 February have BF16_Optimizer ("from now on"), and the first and the last stage hold the
+-- embedding in a layer's place; before, layers alone are divided (type:transformer), stages at the end get what is left, and embeddings come on top.
+-- Where heads are not given there are 64 ("all", "above too"); the number of layers "had to be tweaked to fit PP".
+places(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM places WHERE i < 23),
+bloom AS (
+    SELECT *, source = 'bigscience_tr11' AND other LIKE '%date=2022-02-28%' AS adds_floats,
+        CASE layers WHEN '' THEN pp * CAST(round((CAST(params AS REAL) - 250880.0 * hidden) / (12.0 * hidden * hidden * pp)) AS INTEGER) ELSE CAST(layers AS INTEGER) END AS n_layers
+    FROM run
+),
+laid AS (
+    SELECT *, CASE WHEN source <> 'bigscience_tr11' OR adds_floats OR pp < 2 THEN cuts
+        ELSE (SELECT group_concat(max(0, min((n_layers + pp - 1) / pp, n_layers - i * ((n_layers + pp - 1) / pp))) + (i = 0) + (i = pp - 1), '|') FROM places WHERE i < pp) END AS stages
+    FROM bloom
+),
 said AS (
-    SELECT run.*, run.n / (run.tp * run.pp) AS dp, CASE WHEN source = 'bigscience_tr11' AND run.precision = 'bf16' THEN 'megatron-deepspeed-bf16' ELSE runtime END AS runtime, further, device, of_machine, nic, CASE WHEN source = 'bigscience_tr11' AND run.precision = 'bf16' THEN 'bf16-fp32-grads' ELSE sources.precision END AS numbers,
+    SELECT run.*, run.n / (run.tp * run.pp) AS dp, CASE WHEN adds_floats THEN 'megatron-deepspeed-bf16' ELSE runtime END AS runtime, further, device, of_machine, nic,
+        CASE WHEN adds_floats THEN 'bf16-fp32-grads' ELSE sources.precision END AS numbers,
         CASE WHEN source = 'bigscience_tr11'
-             THEN 'gpt2:dropout=0.1,vocab=250880,layers=' || CASE layers WHEN '' THEN CAST(round((CAST(params AS REAL) - 250880.0 * hidden) / (12.0 * hidden * hidden)) AS INTEGER) ELSE layers END
-                || ',hidden=' || hidden || ',ffn=' || (4 * hidden) || ',heads='
-                || CASE WHEN CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) ELSE 96 END
+             THEN 'gpt2:dropout=0.1,vocab=250880,layers=' || n_layers || ',hidden=' || hidden || ',ffn=' || (4 * hidden) || ',heads='
+                || CASE WHEN CAST(substr(other, 7) AS INTEGER) > 0 THEN CAST(substr(other, 7) AS INTEGER) ELSE 64 END
              ELSE coalesce(dims, run.model) END AS text,
         CASE
             WHEN run.precision LIKE 'NVFP4%' THEN 'products of 4-bit numbers have no rate'
@@ -65,15 +79,17 @@ said AS (
             WHEN source = 'colossalai' THEN 'neither micro-batch nor recomputation is published'
             WHEN source = 'dlperf' AND pp > 1 THEN 'how many micro-batches OneFlow keeps is not published'
             WHEN cuts <> '' AND CASE model WHEN 'OPT-350' THEN 26 ELSE 34 END <> (SELECT sum(value) FROM json_each('[' || replace(cuts, '|', ',') || ']')) THEN 'the stages have other layers than the model'
+            WHEN EXISTS (SELECT 1 FROM run AS more WHERE more.source = 'bigscience_tr11' AND more.source = run.source AND more.model = run.model AND more.n = run.n AND more.tp = run.tp AND more.pp = run.pp
+                         AND more.precision = run.precision AND more.mbs > run.mbs AND more.peak < run.peak) THEN 'a larger micro-batch is published with less memory'
             WHEN run.model = 'GPT2-1.3B' AND run.peak < 20 THEN 'the same run is published with 13.7 and 28.4 GiB'
         END AS reason
-    FROM run LEFT JOIN models ON models.name = run.model LEFT JOIN gpus ON gpus.name = run.gpu LEFT JOIN sources ON sources.id = run.source
+    FROM laid AS run LEFT JOIN models ON models.name = run.model LEFT JOIN gpus ON gpus.name = run.gpu LEFT JOIN sources ON sources.id = run.source
 )
 SELECT 'test' AS split, source || ', ' || model || ', ' || n || ' x ' || gpu || ', mbs ' || mbs || ', tp ' || tp || ', pp ' || pp || ', zero ' || zero || ' ' || gbs || recompute AS contest,
     source || model AS "group",
     text || ',seq=' || seq || ',global_batch=' || gbs || ',precision=' || numbers AS model, 'manual' AS planner,
     'pp=' || pp || ',tp=' || tp || ',micro_batch=' || mbs || CASE WHEN ep > 1 THEN ',ep=' || ep ELSE '' END
-        || CASE WHEN cuts <> '' AND pp > 1 THEN ',layers=' || replace(replace(cuts, ' ', ''), '|', ' ') ELSE '' END
+        || CASE WHEN stages <> '' AND pp > 1 THEN ',layers=' || replace(replace(stages, ' ', ''), '|', ' ') ELSE '' END
         || CASE WHEN recompute LIKE 'full%' THEN ',recompute=full' ELSE '' END || CASE WHEN zero > 0 AND dp > 1 THEN ',zero=' || zero ELSE '' END
         || ',runtime=' || runtime || further AS options,
     '{name: x, machines: [{device: ' || device || ', gpus: ' || min(n, of_machine) || ', count: ' || max(1, n / of_machine) || ', nic: ' || nic || '}]}' AS cluster,
