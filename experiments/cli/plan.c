@@ -72,6 +72,8 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, GRANULARITY_GPU);
     launch_place(launch, view, &strategy);
     options->planner.strategy = strategy;
+    if (options->planner.bucket_bytes == 0) /* as in plans for a framework */
+        options->planner.bucket_bytes = PLAN_BUCKET_DDP;
     if (!*options->planner.sim.runtime && cluster_is_bare(setting.cluster))
         options->planner.sim.runtime = launch->runtime;
     SimOptions *sim = &options->planner.sim;

@@ -155,6 +155,34 @@ static void test_one_replica(void **state)
     assert_non_null(strstr(like.out, "8 pipeline stages"));
 }
 
+/* A launch that is read back takes the time of its plan: its framework's kernels, and gradients in
+ * buckets. */
+static void test_times_read_back(void **state)
+{
+    (void)state;
+    static const char *const TARGET[] = {"megatron", "flagscale", "deepspeed",
+                                         "torchtitan"};
+    static const char ASKED[] =
+        "plan llama-3.2-1b:global_batch=64,seq=512,precision=bf16 2x4xh20@eth-100";
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(TARGET); i++) {
+        g_autofree char *line =
+            g_strdup_printf("%s -p amp --for %s -o p.json", ASKED, TARGET[i]);
+        g_autofree char *export =
+            g_strdup_printf("export p.json --to %s -o launch", TARGET[i]);
+        g_autofree char *like = g_strdup_printf("%s --like launch -o q.json", ASKED);
+        g_auto(Ran) plan = program_run_good(box, line);
+        g_auto(Ran) written = program_run_good(box, export);
+        g_auto(Ran) again = program_run_good(box, like);
+        g_autofree char *p = sandbox_read(box, "p.json"),
+                        *q = sandbox_read(box, "q.json");
+        json_auto_t *first = json_loads(p, 0, NULL), *second = json_loads(q, 0, NULL);
+        assert_close(json_number_value(json_object_get(first, "iteration_time_s")),
+                     json_number_value(json_object_get(second, "iteration_time_s")),
+                     1e-9);
+    }
+}
+
 /* A plan that no framework runs says so; one that another runs is not the answer, and why it is not
  * is said. */
 static void test_says_so(void **state)
@@ -207,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_machines_by_techniques),
         cmocka_unit_test(test_gradients_of_microbatches),
         cmocka_unit_test(test_one_replica),
+        cmocka_unit_test(test_times_read_back),
         cmocka_unit_test(test_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

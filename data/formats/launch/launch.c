@@ -6,6 +6,12 @@
 #include "data/base/error.h"
 #include "data/formats/launch/names.h"
 
+static bool has_megatron_flags(const Launch *launch)
+{
+    return strcmp(launch->framework, "Megatron-LM") == 0 ||
+           strcmp(launch->framework, "FlagScale") == 0;
+}
+
 static uint32_t said_number(const Launch *launch, LaunchWord word)
 {
     return launch_number(launch->value, word);
@@ -79,7 +85,7 @@ static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
 /* Kilter's word for the numbers that a framework computes and adds up in; NULL: not said. */
 static const char *launch_precision(const Launch *launch)
 {
-    const bool megatron = strcmp(launch->framework, "Megatron-LM") == 0,
+    const bool megatron = has_megatron_flags(launch),
                short_sums = !megatron || says(launch, WORD_GRADIENTS, "bf16");
     if (says(launch, WORD_FP8, "on"))
         return short_sums ? "fp8" : "fp8-fp32-grads";
@@ -337,8 +343,7 @@ static uint32_t cp_comm_of(const Launch *launch, const Graph *graph)
     if (says(launch, WORD_CP_COMM, "a2a+p2p"))
         return CP_COMM_A2A_P2P;
     return says(launch, WORD_CP_COMM, "p2p") ||
-                   (!said && strcmp(launch->framework, "Megatron-LM") == 0 &&
-                    strategy_takes_rings(graph))
+                   (!said && has_megatron_flags(launch) && strategy_takes_rings(graph))
                ? CP_COMM_P2P
                : CP_COMM_ALLGATHER;
 }

@@ -333,6 +333,7 @@ typedef struct {
     Launch *launch;
     GArray *names;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
+    bool flagscale;    /* flags of Megatron-LM in a section "system" */
     uint32_t taken[5]; /* names of each framework */
 } Reading;
 
@@ -387,6 +388,7 @@ static bool take_name(Reading *r, const char *name, const char *text)
         if (launch_take(r->names, TABLE[t].names, flags ? flag : name, switched,
                         r->launch->value)) {
             r->taken[t]++;
+            r->flagscale |= flags && g_regex_match_simple("(^|\\.)system\\.", name, 0, 0);
             return true;
         }
     }
@@ -602,10 +604,12 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, accelerate "
                "or Hugging Face, and no name in it is known",
                file);
-    launch->framework = TABLE[best].framework;
+    r.flagscale &= TABLE[best].flags;
+    launch->framework = r.flagscale ? "FlagScale" : TABLE[best].framework;
     char *const *said = launch->value;
     launch->runtime = said[WORD_LOSS_FUSION] && g_strcmp0(said[WORD_LOSS_IMPL], "te") == 0
                           ? "megatron-te-loss"
+                      : r.flagscale                ? "flagscale"
                       : said[WORD_ZERO] || r.titan ? TABLE[best].runtime
                                                    : "";
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
