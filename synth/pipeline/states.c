@@ -97,6 +97,14 @@ static bool update_form(const Builder *b, uint32_t i, Form *form)
     return load->kind == INSTR_LOAD && load->to == *form && *form != FORM_REDUCE;
 }
 
+/* Whether an instruction loads a parameter that has no update but may rest divided. */
+static bool rests_divided(const Builder *b, uint32_t i)
+{
+    const Instr *instr = &b->inner->instr[i];
+    return instr->kind == INSTR_LOAD && graph_tensor(b->graph, instr->tensor)->frozen &&
+           level_of(b, group_at(b, i)) == 3;
+}
+
 void pipeline_find_states(Builder *b)
 {
     const SynthPipeline *p = b->pipeline;
@@ -115,14 +123,17 @@ void pipeline_find_states(Builder *b)
                            ? program_add_shards(b->program, (uint16_t)g, ranks_of(b, g))
                            : (uint16_t)g;
     for (uint32_t i = 0; i < b->inner->n; i++) {
-        Form form;
+        Form form = b->inner->instr[i].to;
+        TensorId parameter = b->inner->instr[i].tensor;
         b->gathered[i] = NEVER;
-        if (!pipeline_is_update(b, i) || !update_form(b, i, &form))
+        if (pipeline_is_update(b, i) && update_form(b, i, &form))
+            parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
+        else if (!rests_divided(b, i))
             continue;
-        const TensorId parameter = graph_get_op(b->graph, b->inner->instr[i].op)->in[0];
         b->state[parameter] = choose_form(b, group_at(b, i), parameter, form,
                                           n_dividing(b, group_at(b, i), parameter));
-        b->direct[parameter] = pipeline_maker(b, i, 1);
+        if (pipeline_is_update(b, i))
+            b->direct[parameter] = pipeline_maker(b, i, 1);
     }
 }
 

@@ -228,6 +228,20 @@ static void test_adapters(void **state)
     }
 }
 
+/* FSDP divides weights that are not trained, too: those of Llama-2-70B in 4 bits, 16.8 GiB on each of
+ * two GPUs, for which Answer.AI made it (github.com/AnswerDotAI/fsdp_qlora). */
+static void test_frozen_weights_are_divided(void **state)
+{
+    (void)state;
+    const char *model = "llama:layers=80,hidden=8192,heads=64,kv_heads=8,ffn=28672,"
+                        "vocab=32000,seq=512,global_batch=2,precision=bf16-pure,"
+                        "train=lora:64,weights=nf4";
+    const SimMemoryRow whole = memory_of("manual", model, "2xrtx-4090", "dp=2"),
+                       part = memory_of("manual", model, "2xrtx-4090", "zero=3");
+    assert_close((double)part.bytes[MEMORY_WEIGHTS],
+                 (double)whole.bytes[MEMORY_WEIGHTS] / 2, 0.02);
+}
+
 /* ZeRO-3 on 4 GPUs with states on the host: DeepSpeed's estimator counts 2 bytes of a parameter at
  * rest, 24 on the host, and 4 for each of the largest module, which alone is gathered and has
  * gradients: 3.66 and 152 GiB for 6,805 M parameters (DeepSpeed#4527). Programs gather a layer and
@@ -315,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_pure_sgd),
         cmocka_unit_test(test_8_bit_states),
         cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_frozen_weights_are_divided),
         cmocka_unit_test(test_states_on_hosts),
         cmocka_unit_test(test_megatron_on_b200),
     };
