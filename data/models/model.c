@@ -450,7 +450,7 @@ bool model_is_one(const char *spec)
         return true;
     g_autofree char *file = model_file_path(name);
     json_auto_t *root =
-        g_file_test(file, G_FILE_TEST_EXISTS) ? model_file_load(file, NULL) : NULL;
+        g_file_test(file, G_FILE_TEST_IS_REGULAR) ? model_file_load(file, NULL) : NULL;
     return root &&
            (json_object_get(root, "model_type") ||
             json_object_get(root, "architectures") || json_object_get(root, "like") ||

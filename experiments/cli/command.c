@@ -9,6 +9,7 @@
 #include "experiments/render.h"
 #include "experiments/revision.h" /* KILTER_REVISION, made when the program is built */
 
+#include <glib/gstdio.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,21 @@ static CommandSyntax command_row(const char *name)
     return row;
 }
 
+/* Whether an option can have this file, which is not one of the arguments: most are written. */
+static bool command_file_apart(const char *option, const char *file, char **argument,
+                               GError **error)
+{
+    GStatBuf of, other;
+    if (!*file)
+        return refuse(error, "--%s: expected a name, got ''", option);
+    for (; g_stat(file, &of) == 0 && S_ISREG(of.st_mode) && *argument; argument++)
+        if (g_stat(*argument, &other) == 0 && of.st_dev == other.st_dev &&
+            of.st_ino == other.st_ino)
+            return refuse(error, "--%s: expected another file than the argument %s",
+                          option, *argument);
+    return true;
+}
+
 bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char **argv,
                    CommandOptions *options, GError **error)
 {
@@ -203,8 +219,9 @@ bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char 
         return refuse(error, "expected %s; see %s --help",
                       *syntax->arguments ? syntax->arguments : "no arguments", program);
     for (const GOptionEntry *e = own; e && e->long_name; e++)
-        if (e->arg == G_OPTION_ARG_FILENAME && g_strcmp0(*(char **)e->arg_data, "") == 0)
-            return refuse(error, "--%s: expected a name, got ''", e->long_name);
+        if (e->arg == G_OPTION_ARG_FILENAME && *(char **)e->arg_data &&
+            !command_file_apart(e->long_name, *(char **)e->arg_data, argv + 1, error))
+            return false;
     return finish_options(options, error);
 }
 

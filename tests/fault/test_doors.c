@@ -2,6 +2,7 @@
  * like a command is run, and bytes that are not text are refused, with their place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glib/gstdio.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -118,6 +119,80 @@ static void test_pipes_are_written(void **state)
     struct stat status;
     assert_int_equal(stat(pipe, &status), 0);
     assert_true(S_ISFIFO(status.st_mode));
+}
+
+/* A plan from a pipe is read once: a second reading would find nothing, or wait for ever. */
+static void test_pipes_are_read_once(void **state)
+{
+    (void)state;
+    static const char *const COMMAND[] = {"simulate", "verify", "memory", "sensitivity"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, "plan " SMALL " hap-8 -p dp-ev -q -o p.json");
+    g_autofree char *pipe = inside(box, "pipe"), *plan = inside(box, "p.json");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    for (guint i = 0; i < G_N_ELEMENTS(COMMAND); i++) {
+        g_autofree char *line =
+            g_strdup_printf("cat '%s' > '%s' & timeout 60 '%s' %s '%s'", plan, pipe,
+                            g_getenv("KILTER_BIN"), COMMAND[i], pipe);
+        const char *const shell[] = {"sh", "-c", line, NULL};
+        g_autofree char *out = NULL, *err = NULL;
+        int status;
+        assert_true(g_spawn_sync(box->folder, (char **)shell, NULL, G_SPAWN_SEARCH_PATH,
+                                 NULL, NULL, &out, &err, &status, NULL));
+        if (status != 0)
+            fail_msg("kilter %s of a pipe: status %d, %s", COMMAND[i], status, err);
+    }
+}
+
+/* An option's file is none of the arguments, under whatever name: it would be lost. */
+static void test_arguments_are_not_written(void **state)
+{
+    (void)state;
+    static const char *const LINE[] = {"table r.db -o r.db",
+                                       "simulate p.json --trace p.json",
+                                       "simulate p.json --dot ./p.json",
+                                       "memory p.json --snapshot link.json",
+                                       "report r.db -o hard.db",
+                                       "models m.json -o m.json",
+                                       "plan " SMALL " ./c.yaml -p dp-ev -o c.yaml",
+                                       "figure all r.db -o r.db",
+                                       "import p.json -o p.json",
+                                       "export p.json --to ddp -o p.json",
+                                       "fit c.yaml --cluster hap-8 -o c.yaml",
+                                       "exec p.json --db p.json"};
+    static const char *const FILES[] = {"p.json", "r.db", "c.yaml", "m.json"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    program_runs(box, "plan " SMALL " hap-8 -p dp-ev -q -o p.json");
+    sandbox_write(box, "x.yaml",
+                  "name: s\ngrid: {model: ['" SMALL
+                  "'], cluster: [hap-8], planner: [dp-ev]}\n");
+    sandbox_write(box, "c.yaml",
+                  "machines: [{device: t4, gpus: 2, inner: pcie3, nic: eth-100}]\n");
+    sandbox_write(box, "m.json", "{}\n");
+    program_runs(box, "sweep x.yaml --db r.db -q");
+    g_autofree char *link = inside(box, "link.json"), *hard = inside(box, "hard.db"),
+                    *db = inside(box, "r.db");
+    assert_int_equal(symlink("p.json", link), 0);
+    for (guint i = 0; i < G_N_ELEMENTS(LINE); i++) {
+        gchar *before[G_N_ELEMENTS(FILES)];
+        gsize n[G_N_ELEMENTS(FILES)];
+        for (guint f = 0; f < G_N_ELEMENTS(FILES); f++) {
+            g_autofree char *file = inside(box, FILES[f]);
+            assert_true(g_file_get_contents(file, &before[f], &n[f], NULL));
+        }
+        if (strstr(LINE[i], "hard.db"))
+            assert_int_equal(linkat(AT_FDCWD, db, AT_FDCWD, hard, 0), 0);
+        program_refuses(box, LINE[i], 2, "expected another file than the argument");
+        g_unlink(hard);
+        for (guint f = 0; f < G_N_ELEMENTS(FILES); f++) {
+            g_autofree char *file = inside(box, FILES[f]), *after = NULL;
+            gsize length;
+            assert_true(g_file_get_contents(file, &after, &length, NULL));
+            if (length != n[f] || memcmp(before[f], after, length) != 0)
+                fail_msg("kilter %s changed %s", LINE[i], FILES[f]);
+            g_free(before[f]);
+        }
+    }
 }
 
 static void test_standard_output(void **state)
@@ -282,6 +357,8 @@ int main(void)
         cmocka_unit_test(test_circle),
         cmocka_unit_test(test_devices_stay),
         cmocka_unit_test(test_pipes_are_written),
+        cmocka_unit_test(test_pipes_are_read_once),
+        cmocka_unit_test(test_arguments_are_not_written),
         cmocka_unit_test(test_standard_output),
         cmocka_unit_test(test_hostile_folders),
         cmocka_unit_test(test_hostile_traces),
