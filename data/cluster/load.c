@@ -51,7 +51,7 @@ Cluster *cluster_load(const char *name, GError **error)
     g_autofree char *expected =
         names_meant(name, (const char *const *)known,
                     "expected the path of a YAML file, machines such as "
-                    "4x8xh100-sxm@ib-ndr, a network such as star:hosts=8, or a name "
+                    "4x8xh100-sxm@8xib-ndr, a network such as star:hosts=8, or a name "
                     "that kilter clusters lists");
     return refused(error, "unknown cluster '%s'; %s", name, expected);
 }

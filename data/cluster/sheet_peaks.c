@@ -129,9 +129,31 @@ static void warn_of_machines(GPtrArray *list, const Cluster *cluster)
     }
 }
 
+/* Of the first machine whose many GPUs, joined by far faster links, share one card: a text says so
+ * that leaves their number out. */
+static void warn_of_cards(GPtrArray *list, const Cluster *cluster)
+{
+    enum { MANY = 8 };
+    static const double far = 4; /* NVLink over cards; PCIe is 2 times as fast at most */
+    for (uint32_t i = 0; i < cluster->n_machines && cluster->n_machines > 1; i++) {
+        const Machine *m = &cluster->machine[i];
+        if (m->gpus < MANY || m->port.nics != 1 || cluster->network ||
+            cluster->type[m->type].chip.bandwidth == 0 ||
+            m->inner.bandwidth < far * m->port.bandwidth)
+            continue;
+        g_ptr_array_add(list,
+                        g_strdup_printf("machine %s: one network card for %u GPUs; most "
+                                        "such machines have one for each, as in "
+                                        "@%uxib-ndr",
+                                        m->name, m->gpus, m->gpus));
+        return;
+    }
+}
+
 void sheets_gaps(const Cluster *cluster, GPtrArray *list)
 {
     warn_of_machines(list, cluster);
+    warn_of_cards(list, cluster);
     items_each (const DeviceType, type, cluster->type, cluster->n_types) {
         if (type->op || type->chip.bandwidth == 0)
             continue;

@@ -97,8 +97,8 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
     const char *group = pair[0] ? pair[0] : "", *keys = text + strlen(group);
     if (!g_regex_match(form, group, 0, &of))
         return refuse(error,
-                      "expected machines such as 4x8xh100-sxm@ib-ndr (4 machines of "
-                      "8 GPUs each and their network card), got '%.60s'",
+                      "expected machines such as 4x8xh100-sxm@8xib-ndr (4 machines of "
+                      "8 GPUs and 8 network cards each), got '%.60s'",
                       group);
     g_autofree char *count = g_match_info_fetch(of, 1), *gpus = g_match_info_fetch(of, 2),
                     *device = g_match_info_fetch(of, 3), *own = g_match_info_fetch(of, 4);
@@ -120,7 +120,7 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
     if (g_regex_match_simple("^,[0-9]+x", keys, 0, 0))
         return refuse(error,
                       "expected '+' between unlike machines, as in "
-                      "2x8xh100-sxm+2x8xh20@ib-ndr, got '%.60s'",
+                      "2x8xh100-sxm+2x8xh20@8xib-ndr, got '%.60s'",
                       keys);
     if (!g_regex_match_simple("^(,[a-z_]+=[\\w./ -]+)*$", keys, 0, 0))
         return refuse(error, "expected keys such as host_memory=2TB, got '%.60s'", keys);
@@ -150,7 +150,7 @@ Cluster *cluster_from_machines(const char *text, GError **error)
     if (good && !nic &&
         (group[1] || !g_regex_match_simple("count: 1[,}]", yaml->str, 0, 0)))
         good = refuse(error, "several machines need a network card, as in "
-                             "4x8xh100-sxm@ib-ndr ('kilter links' lists cards)");
+                             "4x8xh100-sxm@8xib-ndr ('kilter links' lists cards)");
     if (!good) {
         kilter_prefix(error, "cluster '%.200s': ", text);
         return NULL;

@@ -547,6 +547,22 @@ static void test_large_machines(void **state)
     }
 }
 
+/* One card for eight GPUs with NVLink is asked about; one for eight that share PCIe is usual. */
+static void test_few_cards(void **state)
+{
+    (void)state;
+    static const char *const WORD[] = {"2x8xh100-sxm@ib-ndr", "2x8xh100-sxm@8xib-ndr",
+                                       "2x8xl40s@eth-100", "2x4xh100-sxm@ib-ndr",
+                                       "8xh100-sxm@ib-ndr"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(WORD); i++) {
+        g_autoptr(Cluster) cluster = cluster_load(WORD[i], NULL);
+        g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
+        sheets_gaps(cluster, list);
+        assert_int_equal(list->len, i == 0);
+        assert_true(i > 0 || strstr(list->pdata[0], "one network card for 8 GPUs"));
+    }
+}
+
 /* Machines in one word are the file that lists them. */
 static void test_machines_in_a_word(void **state)
 {
@@ -662,6 +678,7 @@ int main(void)
         cmocka_unit_test(test_clusters_of_today),
         cmocka_unit_test(test_peaks_are_asked_about),
         cmocka_unit_test(test_large_machines),
+        cmocka_unit_test(test_few_cards),
         cmocka_unit_test(test_own_sheets_only),
         cmocka_unit_test(test_slowest_port),
         cmocka_unit_test(test_gaps_of_sheets),
