@@ -8,7 +8,7 @@
 
 /* The theory needs no cluster, since sizes are the same on every cluster here: it takes a model for
  * this many GPUs, shrunk for this many devices. */
-enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 20 };
+enum { THEORY_GPUS = 8, THEORY_DEVICES = 4, THEORY_TIMES = 40 };
 
 /* clang-format off */
 #define VERIFY_OPTIONS(X)                             \

@@ -133,9 +133,12 @@ static void test_long_echoes(void **state)
     g_autofree char *quoted =
         g_strdup_printf("%.*s='%.*s", LONG / 2, word, LONG / 2, word);
     static const char *const lines[] = {
-        PLAN " --pins f",      PLAN " --segments f",
-        "models f:layers=1",   "plan " SMALL " hap-8 -p manual --strategy f",
-        "fit f --cluster hap-8 -o g", "sweep f --dry-run",
+        PLAN " --pins f",
+        PLAN " --segments f",
+        "models f:layers=1",
+        "plan " SMALL " hap-8 -p manual --strategy f",
+        "fit f --cluster hap-8 -o g",
+        "sweep f --dry-run",
     };
     g_autoptr(Sandbox) box = sandbox_new();
     for (guint i = 0; i < 2 * G_N_ELEMENTS(lines); i++) {
@@ -241,6 +244,7 @@ static void test_bombs(void **state)
          "--set tp=4 --set microbatches=65534",
          "a program of about 8.7e+07 ops may take "},
         {"verify vit:layers=1800 hap-8 -p dp-ev -q", " ops of vit in float64 may take "},
+        {"verify resnet101:batch=1 -q", " ops of resnet101 in float64 may take "},
         {"plan vit:layers=2 star:hosts=600 -q -p tag",
          "tag on 126 ops and 600 GPUs may take"},
         {"exec vit:layers=2048 hap-8 -q -p hap", "hap on "},
