@@ -121,8 +121,7 @@ bool option_set(const Option *option, void *options, const char *value, GError *
 /* The value as text that option_set takes. Caller frees. */
 char *option_get(const Option *option, const void *options);
 
-/* The bundled file, relative to the search path, for which the value stands; NULL: for none. Caller
- * frees. */
+/* The bundled file, by the search path, that the value stands for, or NULL. Caller frees. */
 char *option_file(const Option *option, const void *options);
 
 bool option_is_default(const Option *option, const void *options);

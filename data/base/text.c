@@ -12,8 +12,7 @@
 /* The largest text file: larger than any file that a person writes. */
 enum { MOST_BYTES = 16 << 20 };
 
-/* Whether `text`, which messages call `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT names
- * the line. */
+/* Whether `text`, in messages `name`, is UTF-8 without zero bytes; KILTER_ERROR_INPUT: the line. */
 static bool text_check(const char *name, const char *text, gsize length, GError **error)
 {
     const char *end = NULL;
@@ -26,8 +25,7 @@ static bool text_check(const char *name, const char *text, gsize length, GError 
                   (unsigned char)*end);
 }
 
-/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, errno says
- * why. */
+/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, see errno. */
 static GString *read_all(int fd, gsize most)
 {
     enum { STEP = 1 << 16 };

@@ -41,16 +41,14 @@ bool number_read(const char *text, double least, double most, double *value);
  * GiB'"). */
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error);
 
-/* Three significant digits with a fitting prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller
- * frees. */
+/* Three significant digits with a prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller frees. */
 char *units_format(double value, Quantity quantity);
 
 /* The shortest text that units_parse reads as exactly this value, which must be finite and not
  * negative. The caller frees it. */
 char *units_exact(double value, Quantity quantity);
 
-/* The number without a unit, such that g_ascii_strtod reads the same double. The caller frees
- * it. */
+/* The number without a unit, such that g_ascii_strtod reads the same double. Caller frees. */
 char *number_exact(double value);
 
 /* The number by a printf format of one double, in the C locale, without a minus where it rounds to

@@ -48,8 +48,7 @@ static bool directory(const Zip *zip, guint64 *at, guint64 *members)
     return false;
 }
 
-/* Numbers that need 64 bits lie in a field of their own behind the name: the size twice, and the
- * place. */
+/* Numbers that need 64 bits lie in a field of their own behind the name: size twice, and place. */
 static void widen(const Zip *zip, guint64 at, guint64 end, Member *member)
 {
     enum { ZIP64 = 1, NO_ROOM = 0xffffffff };

@@ -240,8 +240,7 @@ static Machine copy_of(const Machine *alike, uint32_t gpus)
     return machine;
 }
 
-/* A machine of a type that the cluster gets from the data sheets, with the device's fastest
- * links. */
+/* A machine of a type that the cluster gets from data sheets, with the device's fastest links. */
 static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
                                 const DeviceSheet *sheet, uint32_t gpus)
 {

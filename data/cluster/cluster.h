@@ -315,8 +315,7 @@ typedef struct {
     const KernelPricing *kernels;
 } Device;
 
-/* Orders devices by everything that planning sees of them, fastest first; 0 for devices of one
- * kind. */
+/* Orders devices by everything that planning sees of them, fastest first; 0: of one kind. */
 int device_compare(const Device *a, const Device *b);
 
 typedef struct {

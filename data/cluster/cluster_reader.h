@@ -26,6 +26,5 @@ bool reader_members(ClusterReader *reader, const char *key, const Member *member
 
 /* Reads the listed device types; collects failures. */
 bool reader_types(ClusterReader *reader);
-/* Reads the machines, and adds the device types that they name but the file does not list; collects
- * failures. */
+/* Reads the machines, and adds device types that the file does not list; collects failures. */
 bool reader_machines(ClusterReader *reader);

@@ -18,8 +18,7 @@ static int compare_parts(const Machine *a, const Machine *b)
                     : memcmp(a->part, b->part, x * sizeof *a->part);
 }
 
-/* The common case of device_compare, in few instructions: clusters have thousands of equal
- * devices. */
+/* The common case of device_compare, in few instructions, for thousands of equal devices. */
 static bool surely_equal(const Device *a, const Device *b)
 {
     return a->rate == b->rate && a->gpus == 1 && b->gpus == 1 &&

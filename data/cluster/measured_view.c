@@ -1,5 +1,4 @@
-/* A cluster as planners see it whose graph has ops with measured times: every type counts its
- * own. */
+/* A cluster as planners see it whose graph has ops with measured times, of every type its own. */
 #include "data/cluster/cluster.h"
 
 #include <math.h>

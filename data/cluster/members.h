@@ -188,8 +188,7 @@ typedef struct {
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                             fields)
 
-/* Reads the number of one row, of the section `parent`; where there is no text the value stays as
- * it is. */
+/* Reads the number of one row, of the section `parent`; without a text the value stays as it is. */
 bool member_read(const Yaml *yaml, const char *parent, const Member *member,
                  const void *text, void *value, GError **error);
 /* The same of all n rows up to the first that is wrong. KILTER_ERROR_INPUT. */

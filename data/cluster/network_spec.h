@@ -1,5 +1,4 @@
-/* The text form of networks: "tree:hosts=256,leaf=16,oversubscription=4". Private to
- * data. */
+/* The text form of networks: "tree:hosts=256,leaf=16,oversubscription=4" (private to data). */
 #pragma once
 
 #include "data/cluster/topology.h"

@@ -16,6 +16,5 @@ bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostTe
                    double launch_s, OpCost *cost, GError **error);
 /* Whether the numbers are such as a file may say. KILTER_ERROR_INPUT names `what`. */
 bool op_cost_check(const OpCost *cost, const char *what, GError **error);
-/* The file's sequence of the kinds that have costs; a launch equal to the type's `launch_s` is left
- * out. */
+/* The file's sequence of kinds that have costs, without launches equal to the type's `launch_s`. */
 json_t *op_costs_json(const OpCost *cost, double launch_s);

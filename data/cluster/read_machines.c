@@ -338,8 +338,7 @@ static bool read_gpus(ClusterReader *reader, const char *key, const GroupText *t
             yaml_fail(reader->yaml, error, gpus, "missing; expected this key"));
 }
 
-/* Reads a group's machine and their number. `used`: GPUs of the groups before. Collects
- * failures. */
+/* Reads a group's machine and their number, collecting failures. `used`: GPUs of groups before. */
 static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
                        uint32_t used, Machine *machine, uint32_t *count)
 {
@@ -374,8 +373,7 @@ static bool read_group(ClusterReader *reader, const char *key, const GroupText *
                        &failure);
 }
 
-/* The group's name: the file's, or its device's, with a number if that is taken. The caller frees
- * it. */
+/* The group's name: the file's, or its device's, with a number if that is taken. Caller frees. */
 static char *group_name(const ClusterReader *reader, const GroupText *text,
                         const Machine *machine, GHashTable *seen)
 {

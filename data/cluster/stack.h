@@ -22,6 +22,7 @@
  *   dispatch      accesses to experts' tokens in each exchange with them, to sort, pad and convert
  *   once          part of these tokens that go to a machine once, for all their experts there
  *   beside        part of these exchanges beside another microbatch in the other direction
+ *   cut_documents  1: cp's devices cut each document of a packed sequence, 0: the sequence
  *   channels      the most multiprocessors of a collective's kernel (cluster/measured_view.c) */
 #define STACK_TABLE(X)          \
     X(elementwise, 0.65, 0, 10) \
@@ -41,6 +42,7 @@
     X(dispatch, 0, 0, 1000)     \
     X(once, 0, 0, 1)            \
     X(beside, 0, 0, 1)          \
+    X(cut_documents, 0, 0, 1)   \
     X(channels, 0, 0, 64)
 
 /* How long the host takes to launch a kernel: an op whose kernels are shorter takes as long. */

@@ -421,8 +421,7 @@ static bool check_routes(const Topology *topology, GError **error)
     return true;
 }
 
-/* Numbers the devices in the order of a depth-first walk from device 0; every node keeps where it
- * goes on. */
+/* Numbers the devices in the order of a depth-first walk from device 0; nodes keep where it is. */
 static void walk(Topology *topology)
 {
     const uint32_t n = topology->n_nodes;

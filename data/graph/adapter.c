@@ -108,6 +108,8 @@ TensorId graph_op(Graph *graph, OpKind kind, const char *name, OpAttr attr, uint
                   const TensorId *in, const char *extents)
 {
     KILTER_ASSERT(n_in <= OP_MAX_IN);
+    if (graph->training.documents && kind == OP_FUSED_ATTENTION && attr.causal)
+        attr.documents = graph->training.documents;
     OpSpec spec = {.kind = kind,
                    .name = name,
                    .attr = attr,

@@ -19,6 +19,7 @@ const GraphAttr GRAPH_ATTR[GRAPH_ATTRS] = {
     {"rate", offsetof(OpAttr, rate), ATTR_NUMBER},
     {"causal", offsetof(OpAttr, causal), ATTR_FLAG},
     {"span", offsetof(OpAttr, span), ATTR_SIZE},
+    {"documents", offsetof(OpAttr, documents), ATTR_DOCUMENTS},
     {"alibi", offsetof(OpAttr, alibi), ATTR_FLAG},
     {"first", offsetof(OpAttr, first), ATTR_SIZE},
     {"top", offsetof(OpAttr, top), ATTR_SIZE},
@@ -41,6 +42,9 @@ static void write_attr(json_t *node, const OpAttr *attr)
             json_object_set_new(node, GRAPH_ATTR[i].key, json_true());
         else if (GRAPH_ATTR[i].type == ATTR_NUMBER && *(const double *)at > 0)
             json_object_set_new(node, GRAPH_ATTR[i].key, json_real(*(const double *)at));
+        else if (GRAPH_ATTR[i].type == ATTR_DOCUMENTS && *(const char *const *)at)
+            json_object_set_new(node, GRAPH_ATTR[i].key,
+                                json_string(*(const char *const *)at));
     }
 }
 

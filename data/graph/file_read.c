@@ -4,6 +4,7 @@
 #include "data/base/units.h"
 #include "data/graph/build.h"
 #include "data/graph/check.h"
+#include "data/graph/documents.h"
 #include "data/graph/file.h"
 #include "data/graph/file_parts.h"
 #include "data/graph/file_times.h"
@@ -113,6 +114,10 @@ static bool read_attr(const Reader *r, OpAttr *attr)
                 return json_fail(&r->at, GRAPH_ATTR[i].key,
                                  "expected an integer from 0 to 2^32 - 1");
             *(uint32_t *)at = (uint32_t)number;
+        } else if (GRAPH_ATTR[i].type == ATTR_DOCUMENTS) {
+            if (!json_is_string(value) || !documents_are(json_string_value(value)))
+                return json_fail(&r->at, "documents", "expected lengths as 9000+500");
+            *(const char **)at = g_intern_string(json_string_value(value));
         } else {
             const double most = GRAPH_ATTR[i].at == offsetof(OpAttr, rate) ? 0.99 : 1e6;
             if (!json_is_number(value) || number < 0 || number > most)

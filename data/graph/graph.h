@@ -224,7 +224,8 @@ typedef struct {
     uint32_t rank; /* of adapters */
     /* words, separated by '+'; not owned, and not kept after the last op */
     const char *target;
-    uint32_t first, last; /* layers */
+    uint32_t first, last;  /* layers */
+    const char *documents; /* of sequences, as OpAttr's, for fused causal attention */
 } TrainedParts;
 
 /* Before the first tensor. Parameters made from then on are frozen unless they are trained; of

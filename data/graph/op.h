@@ -348,6 +348,9 @@ typedef struct {
     /* attention: a causal query sees the last `span` keys, its own included (0: all); rotary: see
      * `first` */
     uint32_t span;
+    /* fused attention: a causal query sees only keys of its document (data/graph/documents.h);
+     * interned; NULL: there is one */
+    const char *documents;
     /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
     bool alibi;
     /* rotary: elements [first, first + span) turn; join_keys: the shared elements begin at

@@ -65,6 +65,8 @@ const OpClass *op_classes_bind(OpClasses *classes, OpKind kind, const OpAttr *at
     }
     if (extents)
         key_add(classes, extents, strlen(extents));
+    if (masked && attr->documents)
+        key_add(classes, attr->documents, strlen(attr->documents));
     if (op_kind_is_opaque(kind)) /* each has times of its own */
         key_add(classes, &classes->all->len, sizeof classes->all->len);
     bool is_new;

@@ -1,6 +1,7 @@
 /* Binding a signature to shapes, and FLOPs of an iteration space. */
 #include "data/graph/space.h"
 #include "data/base/assert.h"
+#include "data/graph/documents.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -157,10 +158,8 @@ double space_visible(OpKind kind, const OpAttr *attr, const OpSpace *space)
         queries = space->loop[l].letter == LOOP_QUERY ? space->loop[l].extent : queries;
         keys = space->loop[l].letter == 'K' ? space->loop[l].extent : keys;
     }
-    /* Query q sees q + 1 keys, or the last `span` of them. */
-    const double most = attr->span && attr->span < keys ? attr->span : keys;
-    const double rising = fmin(most, queries);
-    return (rising * (rising + 1) / 2 + (queries - rising) * most) / (queries * keys);
+    return documents_pairs(attr->documents, (uint64_t)queries, attr->span) /
+           (queries * keys);
 }
 
 double space_flops(OpKind kind, const OpSpace *space, int loop)

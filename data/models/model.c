@@ -79,7 +79,7 @@ static bool target_names_parameters(const char *spec, const Graph *graph,
 static Graph *finish(const char *spec, Graph *graph, TensorId loss,
                      const ModelParams *params, const ModelEntry *entry, GError **error)
 {
-    if (!model_sizes_fit(spec, graph, error) ||
+    if (!model_sizes_fit(spec, graph, params->documents, error) ||
         !target_names_parameters(spec, graph, params->target, error)) {
         graph_free(graph);
         return NULL;
@@ -243,7 +243,7 @@ static Graph *build_graph(const char *spec, const char *path, const json_t *root
         return refused(error, "model '%s': a graph's file takes no parameters, got '%s'",
                        spec, list);
     g_autoptr(Graph) graph = graph_from_json(path, root, error);
-    if (!graph || !model_sizes_fit(spec, graph, error))
+    if (!graph || !model_sizes_fit(spec, graph, NULL, error))
         return NULL;
     if (canonical)
         *canonical = g_strdup(path);

@@ -33,7 +33,8 @@ typedef struct {
     char like[32];              /* the family that a file is read as; "": its own */
     const char *format[4];      /* by STATE_KEYS, interned; NULL: the precision's */
     const char *train, *target; /* interned; NULL: all */
-    bool has_attention;         /* the spec accepts attention=... */
+    const char *documents; /* of documents_are, interned; NULL: one for each sequence */
+    bool has_attention;    /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;
 
@@ -218,8 +219,9 @@ TensorId model_features(Graph *graph, TensorId x);
 TensorId model_sigmoid_loss(Graph *graph, TensorId logits);
 
 /* Numbers of elements stay far from where 64 bits end: 2^53 elements of a tensor, and 2^58 of all
- * tensors together, are more than any machine has. */
-bool model_sizes_fit(const char *spec, const Graph *graph, GError **error);
+ * tensors together, are more than any machine has. All causal attention is by the documents. */
+bool model_sizes_fit(const char *spec, const Graph *graph, const char *documents,
+                     GError **error);
 
 /* An op with one input, named PREFIX.suffix. */
 TensorId model_unary(Graph *graph, OpKind kind, const char *name, TensorId x);

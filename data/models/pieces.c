@@ -80,9 +80,17 @@ TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden
     return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
 }
 
-bool model_sizes_fit(const char *spec, const Graph *graph, GError **error)
+bool model_sizes_fit(const char *spec, const Graph *graph, const char *documents,
+                     GError **error)
 {
-    double all = 0;
+    double all = 0, packed = !documents;
+    ops_each (op, id, graph) {
+        if (documents && op_kind_is_attention(op->kind) && op->attr.causal && packed >= 0)
+            packed = op->attr.documents ? 1 : -1;
+    }
+    if (packed <= 0)
+        return refuse(error, "model '%s': documents: expected causal attention=fused",
+                      spec);
     bool trains = false, any = false;
     tensors_each (tensor, t, graph) {
         any |= tensor->role == ROLE_PARAMETER;

@@ -392,7 +392,7 @@ Graph *profile_model(const char *spec, const char *file, const json_t *root,
     if (!read_params(spec, file, root, list, gpus, &params, error))
         return NULL;
     g_autoptr(Graph) graph = profile_build_graph(file, root, &params, error);
-    if (!graph || !model_sizes_fit(spec, graph, error))
+    if (!graph || !model_sizes_fit(spec, graph, NULL, error))
         return NULL;
     if (canonical)
         *canonical = model_params_spec(file, &params);

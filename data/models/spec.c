@@ -2,6 +2,7 @@
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/formats/huggingface/config.h"
+#include "data/graph/documents.h"
 #include "data/models/models.h"
 
 #include <math.h>
@@ -107,7 +108,8 @@ bool model_training(const ModelParams *params, TrainedParts *training)
                 break;
             }
     g_autofree char *names = g_strjoinv("+", word);
-    *training = (TrainedParts){.kind = TRAIN_ALL, .target = g_intern_string(names)};
+    *training =
+        (TrainedParts){.target = g_intern_string(names), .documents = params->documents};
     if (strcmp(train, "all") == 0)
         return true;
     const char *number = strchr(train, ':');
@@ -183,7 +185,7 @@ void model_prepare(Graph *graph, const ModelParams *params)
 }
 
 /* The keys that every model has beside its own: optimizer, precision, those of states, train,
- * target and, where there is any, attention. */
+ * target and, where there is any, attention and documents. */
 enum {
     KEY_OPTIMIZER,
     KEY_PRECISION,
@@ -191,6 +193,7 @@ enum {
     KEY_TRAIN = KEY_STATES + 4,
     KEY_TARGET,
     KEY_ATTENTION,
+    KEY_DOCUMENTS,
     KEY_LIKE,
     COMMON_KEYS
 };
@@ -209,6 +212,7 @@ static bool set_param(const char *spec, const char *key, const char *value,
     known[n + KEY_TRAIN] = "train";
     known[n + KEY_TARGET] = "target";
     known[n + KEY_ATTENTION] = params->has_attention ? "attention" : NULL;
+    known[n + KEY_DOCUMENTS] = params->has_attention ? "documents" : NULL;
     known[n + KEY_LIKE] = params->has_like ? "like" : NULL;
     if (!names_find("parameter", key, known, &index, error))
         return kilter_prefix(error, "model '%s': ", spec);
@@ -228,6 +232,12 @@ static bool set_param(const char *spec, const char *key, const char *value,
     case KEY_TARGET:
         params->target = g_intern_string(value);
         return true;
+    case KEY_DOCUMENTS:
+        params->documents = g_intern_string(value);
+        return documents_are(value) ||
+               refuse(error,
+                      "model '%s': documents: expected lengths as 9000+500, got '%s'",
+                      spec, value);
     case KEY_ATTENTION:
         return set_attention(spec, value, params, error);
     default:
@@ -278,6 +288,8 @@ char *model_params_spec(const char *name, const ModelParams *params)
         g_string_append_printf(text, ",attention=%s",
                                params->attention == ATTENTION_FUSED ? "fused"
                                                                     : "materialized");
+    if (params->documents)
+        g_string_append_printf(text, ",documents=%s", params->documents);
     if (*params->like)
         g_string_append_printf(text, ",like=%s", params->like);
     g_string_append_printf(text, ",optimizer=%s,precision=%s",

@@ -158,6 +158,7 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
     {"fc", SMALL_SIZE, 1, 3, 17},
     {"classes", SMALL_SIZE, 3, 2, 11},
     {"seq", SMALL_SIZE, 9, 0, 9},
+    {"documents", SMALL_SIZE, 3, 0, 3},
     {"ffn", SMALL_SIZE, 2, 3, 19},
     {"vocab", SMALL_SIZE, 3, 4, 23},
     {"vocab_out", SMALL_SIZE, 4, 4, 29},

@@ -12,6 +12,7 @@
  * operand, B the fourth (DeBERTa: He et al. 2021, Eq. 4). */
 #include <math.h>
 
+#include "data/graph/documents.h"
 #include "exec/kernels/kernels.h"
 #include "exec/kernels/position.h"
 #include "exec/kernels/vector.h"
@@ -146,7 +147,8 @@ static void grouped_scores_of(const Shape *n, const Query *i, const double *q,
                               const double *kv, double *row)
 {
     const double slope = attention_slope(n->attr->alibi, i->head, n->mask.all_heads);
-    const uint64_t at = n->first_query + i->q;
+    const uint64_t at = n->first_query + i->q,
+                   first = documents_first(n->attr->documents, at);
     for (uint64_t k = 0; k < n->keys; k++) {
         const double *x = q + i->first, *y = kv + at_key(n, i, k);
         double sum = dot(x, y, n->size);
@@ -154,7 +156,7 @@ static void grouped_scores_of(const Shape *n, const Query *i, const double *q,
             uint64_t b, a = at_distance(n, i, k, &b);
             sum += dot(x, n->a + a, n->size) + dot(y, n->b + b, n->size);
         }
-        row[k] = attention_sees(n->attr->causal, n->attr->span, at, k)
+        row[k] = k >= first && attention_sees(n->attr->causal, n->attr->span, at, k)
                      ? sum * n->scale - slope * ((double)at - (double)k)
                      : -INFINITY;
     }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/graph/documents.h"
 #include "sim/cost/kernel_law.h"
 
 typedef struct {
@@ -256,7 +257,8 @@ static void list_materialized(Listing *l, bool backward)
 }
 
 /* Where devices divide the queries of a causal mask, each has as many pairs as its part says
- * (Liu et al. 2023 and what balances it): a part of the samples. */
+ * (Liu et al. 2023 and what balances it): a part of the samples. Documents are samples of equal
+ * length with as many pairs; unless each is cut, all wait for the part with the most. */
 static void list_fused(Listing *l, bool backward)
 {
     OpKernel *one = add_kernel(l, KERNEL_ATTENTION, KERNEL_CLASS_ATTENTION);
@@ -266,17 +268,26 @@ static void list_fused(Listing *l, bool backward)
             divided = l->part[i];
             queries = l->space.loop[i].extent;
         }
+    const OpAttr *attr = &l->op->attr;
+    if (attr->documents && divided < 1 && l->stack->cut_documents <= 0)
+        divided *= documents_fullest(attr->documents, (uint64_t)queries, attr->span,
+                                     (uint32_t)lround(1 / divided));
+    if (attr->documents) {
+        const double seq = queries;
+        queries = 2 * documents_pairs(attr->documents, (uint64_t)seq, 0) / seq - 1;
+        divided *= seq / queries;
+    }
     const double kv = letter_extent(l, 'h');
     one->kernel.backward = backward;
     one->kernel.attention.batch = letter_extent(l, 'b') * divided;
     one->kernel.attention.queries = queries;
-    one->kernel.attention.keys = letter_extent(l, 'K');
+    one->kernel.attention.keys = attr->documents ? queries : letter_extent(l, 'K');
     one->kernel.attention.heads = kv * letter_extent(l, 'g');
     one->kernel.attention.kv_heads = kv;
     one->kernel.attention.head_qk = letter_extent(l, 'D');
     one->kernel.attention.head_v = letter_extent(l, 'V');
-    one->kernel.attention.window = l->op->attr.span;
-    one->kernel.attention.causal = l->op->attr.causal;
+    one->kernel.attention.window = attr->span;
+    one->kernel.attention.causal = attr->causal;
     one->kernel.attention.library =
         l->stack->flash < 3 ? KERNEL_ATTENTION_FA2 : KERNEL_ATTENTION_AUTO;
     one->times = l->stack->attention;

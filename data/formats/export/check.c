@@ -61,8 +61,7 @@ bool export_need_strategy(const ExportCase *c, GError **error)
         if (c->plan->program->instr[i].kind == INSTR_COLLECTIVE &&
             c->plan->program->instr[i].across)
             return export_refuse(c, i, error, "states are divided in some stages only");
-    /* The first computation on tensors that are not whole is the first that no strategy
-     * explains. */
+    /* The first computation on tensors that are not whole is the first without a strategy. */
     items_at (const Instr, instr, i, c->plan->program->instr, c->plan->program->n) {
         const Op *op =
             instr->kind == INSTR_COMPUTE ? graph_get_op(c->graph, instr->op) : NULL;

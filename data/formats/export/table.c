@@ -198,8 +198,7 @@ static void add_strategy(const ExportCase *c, json_t *root)
     json_object_set_new(root, "micro_batch", json_integer(c->micro_batch));
 }
 
-/* Whether the parts are those of torch.chunk: ceil(n / parts) each, and the rest in the last
- * ones. */
+/* Whether the parts are those of torch.chunk: ceil(n / parts) each, the rest in the last ones. */
 static bool is_chunk(const uint32_t *count, uint32_t n, uint32_t units)
 {
     const uint32_t most = (units + n - 1) / n;

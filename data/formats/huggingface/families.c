@@ -120,8 +120,7 @@ static bool families_ignore(const Families *families, const char *key)
     return false;
 }
 
-/* Keys of the object, beside the text's, whose value says something and that nothing was read
- * from. */
+/* Keys of the object, beside the text's, that say something and that nothing was read from. */
 void families_unread(const Families *families, const json_t *object, GHashTable *read,
                      GString *text)
 {

@@ -39,6 +39,5 @@ bool family_is_fact(const char *name);
 bool family_read(const Families *families, Config *config, const char *name,
                  const json_t *facts, Architecture *architecture);
 
-/* An object of the facts that are not 0; those of layers that differ as "attention x 12, delta x
- * 36". */
+/* An object of the facts that are not 0; where layers differ as "attention x 12, delta x 36". */
 json_t *family_facts(const Architecture *architecture);

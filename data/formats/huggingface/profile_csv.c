@@ -248,8 +248,7 @@ static void join_colours(const Table *table, GHashTable *colours)
     }
 }
 
-/* Appends the op and what it reads, whose ops come before. An explicit stack: chains may be
- * long. */
+/* Appends the op and what it reads, whose ops come before, by a stack, as chains may be long. */
 static bool append_op(const Table *table, GHashTable *colours, Row *first, json_t *ops,
                       const char *path, GError **error)
 {

@@ -31,8 +31,7 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error);
 AUTOPTR(slurm_free, SlurmFile)
 
 uint32_t slurm_gpus(const SlurmFile *slurm);
-/* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL if there
- * is none. */
+/* The data sheet of some GPUs of a node: by their type, else by the node's features; NULL: none. */
 const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
                                const Sheets *sheets);
 

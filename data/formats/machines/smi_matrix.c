@@ -95,8 +95,7 @@ static bool read_row(Matrix *matrix, char **word, uint32_t n, GError **error)
     return true;
 }
 
-/* A line of nvidia-smi -L; a further list of the same GPUs, as of another node, must be the
- * same. */
+/* A line of nvidia-smi -L; a further list of the GPUs, as of another node, must be the same. */
 static bool read_product(Matrix *matrix, const char *line, GError **error)
 {
     char *end;

@@ -22,8 +22,7 @@ static bool is_matmul(const char *name)
     return g_strv_contains(NAMES, name);
 }
 
-/* Adds a matrix product: aten::mm [m, k] [k, n], or aten::addmm, whose first operand is the
- * bias. */
+/* Adds a matrix product: aten::mm [m, k] [k, n], or aten::addmm, whose first operand is a bias. */
 static void add_matmul(Reader *reader, const Event *event)
 {
     const uint32_t first = strcmp(event->name, "aten::addmm") == 0;
@@ -53,8 +52,7 @@ static void kineto_add_elementwise(Reader *reader, const Event *event)
     reader->kept++;
 }
 
-/* A kernel of a collective that says which one, how large and among how many; else it is left
- * out. */
+/* A kernel of a collective, left out unless it says which one, how large and among how many. */
 static void kineto_add_collective(Reader *reader, const Event *event)
 {
     KinetoFacts *facts = reader->facts;

@@ -20,8 +20,7 @@ typedef struct {
 GArray *snapshot_parse(const char *file, const char *text, gsize length, GError **error);
 GArray *snapshot_read(const char *file, GError **error);
 
-/* A block that is allocated from step `first` to step `last`, both included; UINT32_MAX: to the
- * end. */
+/* A block that is allocated from step `first` to `last`, both included; UINT32_MAX: to the end. */
 typedef struct {
     uint32_t device, first, last;
     uint64_t bytes;

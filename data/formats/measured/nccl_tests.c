@@ -109,8 +109,7 @@ static bool continues(const MeasuredTable *table, const NcclRun *run, const char
            table->hosts == run->hosts && table->first + table->rows == run->list->len;
 }
 
-/* The table of a run. Runs of a single size each, as scripts with loops write them, share one
- * table. */
+/* The table of a run; runs of a single size each, as scripts with loops write them, share one. */
 static MeasuredTable *table_of(NcclRun *run)
 {
     g_autofree char *device = nccl_device_name(run);

@@ -140,8 +140,7 @@ ProfileBin *profile_elementwise(Profile *profile, const char *name,
     return bin_of(profile, key->str, &what);
 }
 
-/* The collective of that name; COLLECTIVES if it is none of ours. *numbers gets those of the whole
- * tensor. */
+/* The collective of that name, or COLLECTIVES. *numbers gets those of the whole tensor. */
 static Collective collective_of(const char *name, double before, double after,
                                 double ranks, double *numbers)
 {

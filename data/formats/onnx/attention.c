@@ -14,8 +14,7 @@ typedef struct {
     uint64_t parts, part;          /* of how many in the product's features, and which */
 } Projection;
 
-/* Counts the heads in the dims before tokens and elements, which follow; *seen: atoms that are in a
- * dim. */
+/* Counts the heads in the dims before tokens and elements; *seen: atoms that are in a dim. */
 static bool place_atoms(Builder *b, Projection *role, uint32_t *seen)
 {
     const View *v = &role->view;

@@ -1,5 +1,4 @@
-/* From an ONNX model to a graph: which nodes the output needs, one after the other, and the
- * loss. */
+/* From an ONNX model to a graph: nodes that the output needs, one after the other, and the loss. */
 #include "data/formats/onnx/ops.h"
 
 #include "data/base/free.h"
@@ -82,8 +81,7 @@ static double weight_of(const Builder *b, const bool *needed)
     return sum;
 }
 
-/* The output that is trained: of those with samples the one that reads most weights, the first of
- * equals. */
+/* The output that is trained: of those with samples the first that reads most weights. */
 static uint32_t choose_output(const Builder *b, bool *needed)
 {
     enum { MOST_OUTPUTS = 32 };
@@ -119,8 +117,7 @@ static uint32_t logits_of(const Builder *b, uint32_t value)
 
 /* --- the loss --- */
 
-/* Labels of every place but along the classes, which are the last dim, or the second one of
- * images. */
+/* Labels of every place but along the classes, the last dim, or the second one of images. */
 static TensorId onnx_build_loss(Builder *b, uint32_t value)
 {
     static const uint32_t classes_last[] = {0, 2, 3, 1};

@@ -1,5 +1,4 @@
-/* The tools that all ONNX nodes are built with: names, ops, weights, and views made into
- * tensors. */
+/* The tools that all ONNX nodes are built with: names, ops, weights, views made into tensors. */
 #include "data/formats/onnx/build.h"
 
 #include "data/base/error.h"

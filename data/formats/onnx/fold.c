@@ -10,8 +10,7 @@
 
 enum { MOST = 1 << 20 };
 
-/* Row-major steps of `value` along the dims of a result that it is spread over; 0 where it
- * repeats. */
+/* Row-major steps of `value` along the dims of a result that it is spread over; 0: repeated. */
 static void strides_of(const OnnxValue *value, uint32_t rank,
                        uint64_t step[ONNX_MAX_RANK])
 {

@@ -1,5 +1,4 @@
-/* Sizes of an ONNX model's inputs, which of them are weights, and from there the shapes of all
- * values. */
+/* Sizes of an ONNX model's inputs, which of them are weights, and then the shapes of all values. */
 #include "data/formats/onnx/onnx.h"
 
 #include <string.h>

@@ -99,7 +99,7 @@ Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
         g_propagate_error(error, refused);
         return NULL;
     }
-    if (!model_sizes_fit(spec, graph, error))
+    if (!model_sizes_fit(spec, graph, params.documents, error))
         return NULL;
     graph_differentiate(graph, loss, params.optimizer);
     graph_seal(graph);
