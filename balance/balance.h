@@ -60,8 +60,7 @@ bool balance_segments_metis(const Graph *graph, uint32_t n_segments, uint16_t *s
 uint32_t balance_groups_metis(const Graph *graph, const double *time_s, uint32_t n_groups,
                               double imbalance, uint16_t *group, GError **error);
 
-/* The same with runs of consecutive layers as groups: the backward and updates of a layer go with
- * it. */
+/* As well with runs of layers as groups: the backward and updates of a layer go with it. */
 uint32_t balance_groups_layers(const Graph *graph, const double *time_s,
                                uint32_t n_groups, uint16_t *group);
 

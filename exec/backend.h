@@ -109,8 +109,7 @@ typedef struct {
     void (*run_op)(ExecBackend *backend, uint32_t local, const Graph *graph, OpId op,
                    const ExecShard *in, const ExecShard *out);
 
-    /* KILTER_ERROR_FAILED if the exchange cannot be made (too large a message, a failing
-     * network). */
+    /* KILTER_ERROR_FAILED if the exchange cannot be made (a large message, a failing network). */
     bool (*exchange)(ExecBackend *backend, const ExecExchange *exchange, GError **error);
 
     void (*free)(ExecBackend *backend);
@@ -174,8 +173,7 @@ bool exec_backend_check(ExecBackend *backend, GError **error);
 ExecMemory exec_backend_memory(ExecBackend *backend);
 void exec_backend_maximum(ExecBackend *backend, double *value, uint32_t n);
 
-/* All ranks in this process, interleaved, in plain C and float64: what every backend must
- * compute. */
+/* All ranks in this process, interleaved, in plain C and float64: what backends must compute. */
 ExecBackend *exec_reference_new(uint32_t n_ranks);
 
 /* --- mpi: one rank per process, contractions by OpenBLAS, collectives by MPI --- */

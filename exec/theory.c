@@ -76,8 +76,7 @@ static double error_of(const ExecTensor *got, const ExecTensor *want)
                            MAX(1, exec_magnitude(want)));
 }
 
-/* The largest difference between `whole` and the tensor that the devices' outputs in `form` make
- * up. */
+/* The largest difference between `whole` and what the devices' outputs in `form` make up. */
 static double outputs_error(const ExecTensor *whole, Form form, const Rule *rule,
                             const Cut *cut, const ExecTensor *part)
 {

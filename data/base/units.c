@@ -154,8 +154,7 @@ char *units_format(double value, Quantity quantity)
     g_assert(!isnan(value));
     if (value == 0 || !isfinite(value))
         return g_strdup_printf("%g %s", value == 0 ? 0 : value, PLAIN[quantity]);
-    /* The first prefix that leaves fewer than four digits: 999.5 would be written as
-     * 1000. */
+    /* The first prefix that leaves fewer than four digits: 999.5 would be written as 1000. */
     const char *const *name = SHOWN[quantity];
     double shown = 0;
     for (;; name++) {
@@ -169,8 +168,7 @@ char *units_format(double value, Quantity quantity)
         return g_strdup_printf("%.0f %s", shown, *name);
     if (size < 0.0995 || size >= 999.5)
         return g_strdup_printf("%.3g %s", shown, *name);
-    /* Digits after the point that leave three significant ones, after rounding: 9.996 is
-     * 10.0. */
+    /* Digits after the point that leave three significant ones, after rounding: 9.996 is 10.0. */
     int digits = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
     return g_strdup_printf("%.*f %s", digits, shown, *name);
 }

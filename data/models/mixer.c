@@ -7,8 +7,7 @@
 
 /* --- attention --- */
 
-/* Turns the last `rotary` elements of MLA's heads, and the first `rotary` elements of other
- * heads. */
+/* Turns the last `rotary` elements of MLA's heads, and the first `rotary` of other heads. */
 static TensorId turn(const Layer *l, const char *part, TensorId x, uint32_t first)
 {
     const OpAttr attr = {.first = first, .span = l->facts->rotary};

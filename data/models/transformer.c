@@ -162,8 +162,7 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
     return regroup(layer, "moe.ungroup", y, batch);
 }
 
-/* Encoder layers; with a gate every `moe_every`-th has experts in place of the feed-forward
- * network. */
+/* Encoder layers; with a gate every `moe_every`-th has experts for the feed-forward network. */
 static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpKind gate)
 {
     const uint32_t moe_every = gate == OP_KINDS ? 0 : model_size(params, "moe_every");

@@ -29,8 +29,7 @@ bool reader_expected(const Reader *r, const char *key, size_t i, const char *wha
 
 /* --- values --- */
 
-/* Whether `value` is an integer from 0 to `max`. Numbers above 2^63 - 1, and only these, are
- * strings. */
+/* Whether `value` is an integer from 0 to `max`. Only numbers above 2^63 - 1 are strings. */
 bool reader_integer_value(const json_t *value, uint64_t max, uint64_t *result);
 
 /* The value of a key of the root. */

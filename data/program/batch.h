@@ -49,8 +49,7 @@ typedef struct {
     GArray *outer; /* [row * FORM_OUTERS + form_outer]: as `first` */
 } Instances;
 
-/* `batch` must outlive the instances. Instructions with groups or ids that do not exist are
- * ignored. */
+/* `batch` must outlive the instances. Groups or ids that do not exist are ignored. */
 Instances *instances_new(const Program *program, const Graph *graph,
                          const BatchForms *batch);
 AUTOPTR(instances_free, Instances)

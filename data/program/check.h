@@ -45,8 +45,7 @@ bool check_group(const Check *check, uint16_t group);
  * whole. */
 bool check_microbatch(const Check *check, bool has_parts);
 
-/* Whether the batch is cut over the group's replicas, and whether the tensor is a sum over the
- * batch. */
+/* Whether the batch is cut over the group's replicas, and the tensor is a sum over the batch. */
 bool check_has_replicas(const Check *check, uint32_t group);
 bool check_is_sum(const Check *check, TensorId tensor);
 

@@ -156,8 +156,7 @@ bool store_attempt_prepare(Store *store);
 
 /* --- store/axes.c: the view `configuration`, whose columns depend on what was asked --- */
 
-/* The statement that makes the view for what is in the store; NULL on failure. The caller frees
- * it. */
+/* The statement that makes the view for what is in the store; NULL on failure. Caller frees. */
 char *store_axes_view(const Store *store);
 /* Reads the names of the axes, and makes the view if it is not there. False if SQLite failed, as in
  * the others. */

@@ -274,8 +274,7 @@ static char *lock_of(const char *file)
     return g_strconcat(file, "-lock", NULL);
 }
 
-/* Whether a lock can be kept beside the file. Otherwise SQLite says why nothing can be written
- * there. */
+/* Whether a lock can be kept beside the file. Else SQLite says why nothing can be written. */
 static bool can_have_lock(const char *file)
 {
     g_autofree char *folder = g_path_get_dirname(file);

@@ -121,8 +121,7 @@ static bool prepare_for_writing(Store *store, GError **error)
     return true;
 }
 
-/* Opens the database by its absolute path, as SQLite gives names such as ":memory:" and "" a
- * meaning. */
+/* Opens the database by its absolute path, as ":memory:" and "" mean something to SQLite. */
 static bool open_database(Store *store, int flags, GError **error)
 {
     g_autofree char *path = g_canonicalize_filename(store->file, NULL);

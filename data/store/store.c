@@ -149,8 +149,7 @@ static sqlite3_int64 id_of(const Store *store, const StorePart *part)
     return id;
 }
 
-/* Of an answer's parts: three of its question, and what it has in common with others (0:
- * nothing). */
+/* Of an answer's parts: three of its question, and what it shares with others (0: nothing). */
 enum { COMMON = 3, PARTS };
 
 /* Inserts an answer; binds values in the order of STORE_ANSWER_COLUMNS. */
@@ -254,8 +253,7 @@ bool store_commit(Store *store, GError **error)
     return false;
 }
 
-/* The run's row is written together with its first result, so that neither exists without the
- * other. */
+/* The run's row is written with its first result, so that neither exists without the other. */
 bool store_put(Store *store, const StoreResult *result, GError **error)
 {
     const bool own = sqlite3_get_autocommit(store->db);

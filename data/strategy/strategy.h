@@ -107,8 +107,7 @@ typedef enum {
     RECOMPUTE_MODULE
 } RecomputeWay;
 
-/* [op], by the modes of layers [layer]; ops of layers that run again whole stay. The caller frees
- * it. */
+/* [op], by the modes of layers [layer]; ops of layers that run again whole stay. Caller frees. */
 RecomputeWay *recompute_ways(const Graph *graph, const Recompute *mode);
 /* [tensor]: whether it stays until the backward although its op may run again: of an op that runs
  * by itself or with its class what ops outside of it read, and of all but whole layers what another

@@ -16,8 +16,7 @@ typedef struct {
     uint64_t stride[MAX_FACTORS + 1][OP_MAX_LOOPS];
 } Nest;
 
-/* Elements of `tensor` that a step of `loop` moves: the sum over the dims that it
- * drives. */
+/* Elements of `tensor` that a step of `loop` moves: the sum over the dims that it drives. */
 static uint64_t loop_stride(const ExecTensor *tensor, const int8_t *dim_loop,
                             uint32_t loop)
 {
@@ -31,8 +30,7 @@ static uint64_t loop_stride(const ExecTensor *tensor, const int8_t *dim_loop,
     return stride;
 }
 
-/* Extent of `loop` on this shard: of any operand dim that it drives; 1 if it drives
- * none. */
+/* Extent of `loop` on this shard: of any operand dim that it drives; 1 if it drives none. */
 static uint64_t loop_extent(const KernelCall *call, const OpSpace *space, uint32_t loop)
 {
     const uint32_t n_in = call->op->n_in;

@@ -27,8 +27,7 @@ EXEC_INLINE double mask_uniform(uint64_t stream, uint64_t index)
     return (double)(z >> 11) * 0x1p-53;
 }
 
-/* Index in the whole tensor, of shape `whole`, of element `i` of a shard of shape `dim` at
- * `offset`. */
+/* Index in the tensor of shape `whole` of element `i` of a shard of shape `dim` at `offset`. */
 EXEC_INLINE uint64_t mask_index(uint32_t rank, const uint32_t *dim,
                                 const uint32_t *offset, const uint32_t *whole, uint64_t i)
 {

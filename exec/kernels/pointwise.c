@@ -23,8 +23,7 @@ void kernel_dropout(const KernelCall *call)
     }
 }
 
-/* add: equal shapes; add_rows: the second operand repeats along the first's leading
- * dim. */
+/* add: equal shapes; add_rows: the second operand repeats along the first's leading dim. */
 void kernel_add(const KernelCall *call)
 {
     g_assert(call->op->n_in == 2);

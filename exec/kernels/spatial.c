@@ -28,8 +28,7 @@ static void visit_w(double *x, double *w, double *y)
     *w += *y * *x;
 }
 
-/* Image row or column that kernel tap `tap` of output `out` reads; false outside the
- * image. */
+/* Image row or column that kernel tap `tap` of output `out` reads; false outside the image. */
 static bool tap_position(uint32_t stride, uint32_t padding, uint32_t out, uint32_t tap,
                          uint32_t extent, uint32_t *position)
 {

@@ -40,8 +40,7 @@ static void copy_next(const KernelCall *call, uint32_t to)
     }                                                                  \
     UPDATE(name, n, step_##name(call, p))
 
-/* Computes the next value of p, the parameter or its master copy, which decays by the factor
- * `decay`. */
+/* Computes the next value of p, the parameter or its master copy, which decays by `decay`. */
 static void adam(const KernelCall *call, const double *p, double decay)
 {
     g_assert(call->op->n_in >= 4);

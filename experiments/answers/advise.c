@@ -287,8 +287,7 @@ static bool advise_draw(const AdviseRow *row, uint32_t n, const char *folder,
 
 static const double day_s = 86400;
 
-/* The trainings on so many tokens of the first rows, which point to theirs; the caller releases
- * them. */
+/* The trainings on so many tokens of the first rows, which point to theirs; release them. */
 static json_t *take_trainings(AdviseRow *row, uint32_t n, double tokens)
 {
     json_t *all = json_array();

@@ -168,8 +168,7 @@ static char *samples_text(const Evaluation *evaluation, uint32_t g)
     return NULL;
 }
 
-/* Whether the devices of a replica share microbatches, too, as in one SPMD program for all of
- * them. */
+/* Whether devices of a replica share microbatches, too, as in one SPMD program for all of them. */
 static bool is_one_program(const Evaluation *evaluation, uint32_t g)
 {
     const Program *program = evaluation->plan->program;

@@ -73,8 +73,7 @@ static DeviceType *find_type(const Work *work, const char *name)
     return NULL;
 }
 
-/* The mean FLOP/s over all measured ops of a device that has some, which planners use as its
- * speed. */
+/* The mean FLOP/s over all measured ops of a device with some, which planners use as its speed. */
 static double mean_rate(const Work *work, const char *device)
 {
     double flops = 0, seconds = 0;

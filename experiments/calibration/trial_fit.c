@@ -537,8 +537,7 @@ static bool try_cost(TrialProblem *problem, Cost cost, TrialFit *fit, Variant *v
     return good;
 }
 
-/* Tries each cost that is still open, and closes those that are not worth it; the best one is
- * taken. */
+/* Tries each open cost, and closes those that are not worth it; the best one is taken. */
 static bool try_open(TrialProblem *problem, bool *open, TrialFit *fit, bool *taken,
                      GError **error)
 {

@@ -8,8 +8,7 @@
 #include "experiments/sweep/configuration.h"
 #include "experiments/sweep/sweep.h"
 
-/* A command gets its arguments (argv[0] is its name). The code of its error becomes the exit
- * status. */
+/* A command gets its arguments (argv[0]: its name). The code of its error is the exit status. */
 typedef bool (*CommandRun)(int argc, char **argv, GError **error);
 
 /* The groups of commands, in the order of the help. */

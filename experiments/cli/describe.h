@@ -1,5 +1,4 @@
-/* Commands described for machines: `kilter COMMAND --describe` prints the content of --help as
- * JSON. */
+/* Commands for machines: `kilter COMMAND --describe` prints the content of --help as JSON. */
 #pragma once
 
 #include "experiments/cli/command.h"

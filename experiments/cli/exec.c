@@ -478,8 +478,7 @@ static uint64_t free_memory(void)
                 : UINT64_MAX;
 }
 
-/* Checks that all ranks together fit the memory, since a rank killed by the kernel leaves no
- * message. */
+/* Checks that all ranks fit the memory, since a rank killed by the kernel leaves no message. */
 static bool check_memory(const Own *own, GError **error)
 {
     const Plan *plan = own->source.plan;

@@ -1,5 +1,4 @@
-/* Ranks of kilter exec and kilter profile: starting them, and the work of a process that is a
- * rank. */
+/* Ranks of kilter exec and profile: starting them, and the work of a process that is a rank. */
 #pragma once
 
 #include "experiments/cli/command.h"
@@ -17,8 +16,7 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
 
 enum { EXEC_MOST = 1000000 };
 
-/* How often both commands repeat a measurement, and when they give up; the struct holds the
- * defaults. */
+/* How often both commands repeat a measurement, and when they give up; these are the defaults. */
 /* clang-format off */
 #define TIMING_OPTIONS(X)                         \
     X(COUNT, warm_up, "warm-up", 0, 0, EXEC_MOST)      \

@@ -4,8 +4,7 @@
 #include "experiments/cli/command.h"
 #include "experiments/sweep/stored.h"
 
-/* The row from the given database or, if none is named, from the first database in out/ that has
- * it. */
+/* The row from the given database or, if none is named, from the first one in out/ that has it. */
 static json_t *show_find(const char *hash, const char *database, GError **error)
 {
     if (database) {

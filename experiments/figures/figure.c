@@ -156,8 +156,7 @@ static char *query_data(const char *name, Store *store, GError **error)
 
 /* --- drawing --- */
 
-/* The first line of gnuplot's output that is neither an echo of the script nor a pointer into
- * it. */
+/* The first line of gnuplot's output that is no echo of the script and no pointer into it. */
 static char *complaint(const char *output)
 {
     g_auto(GStrv) lines = g_strsplit(output ? output : "", "\n", -1);

@@ -446,8 +446,7 @@ static void count_row(uint32_t n_columns, char **value, char **column, void *dat
     status->impossible += strcmp(value[1], "impossible") == 0;
 }
 
-/* Counts what is worked on, and what failed: it gave an error, or ended as many processes as it
- * may. */
+/* Counts what is worked on, and what failed: by an error, or by all processes that it may end. */
 static void count_attempt(const StoreAttempt *attempt, void *data)
 {
     const Count *count = data;

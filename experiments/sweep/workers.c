@@ -7,8 +7,7 @@
 #include "data/base/free.h"
 
 enum {
-    /* For about this time others wait for configurations that a process has claimed and not
-     * begun. */
+    /* Others wait about so long for configurations that a process has claimed and not begun. */
     AHEAD_US = 20 * 1000,
     MOST_AHEAD = 64,
     /* The mean follows the times of the last so many outcomes. */

@@ -16,8 +16,7 @@ static TensorId root_of(const Graph *graph, TensorId id)
     return id;
 }
 
-/* For each root tensor the fewest bytes among its views that the backward reads; 0: it reads
- * none. */
+/* For each root tensor the fewest bytes among its views that the backward reads; 0: none. */
 static double *kept_bytes(const Graph *graph)
 {
     double *kept = g_new0(double, graph_n_tensors(graph));

@@ -34,8 +34,7 @@ double law_attention_s(const KernelDevice *device, const Kernel *kernel,
 double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report);
 
-/* The part of traffic that L2 does not hold: 0 to 1 on the logarithm of bytes over what stays in
- * it. */
+/* The part of traffic that L2 does not hold: 0 to 1 on the log of bytes over what stays in it. */
 static inline double law_clip(double value, double low, double high)
 {
     return value < low ? low : value > high ? high : value;

@@ -43,8 +43,7 @@ const uint32_t *sim_span_lanes(const SimTimeline *timeline, const SimSpan *span,
     return span->lane == SIM_TEAM ? timeline->team[span->team].lane : &span->lane;
 }
 
-/* Index of the span that ends last, of equal ones the first; SIM_NO_SPAN if there is
- * none. */
+/* Index of the span that ends last, of equal ones the first; SIM_NO_SPAN if there is none. */
 static uint32_t last_span(const SimTimeline *timeline)
 {
     uint32_t last = SIM_NO_SPAN;

@@ -7,8 +7,7 @@
 
 typedef enum { RESULT_NONE, RESULT_COMPUTED, RESULT_SUMMED, RESULT_SENT } ResultKind;
 
-/* Tasks that made a tensor in a group: one task per lane, one in all, or one per team of
- * replicas. */
+/* Tasks that made a tensor in a group: one per lane, one in all, or one per team of replicas. */
 typedef struct {
     uint32_t first;
     ResultKind kind;

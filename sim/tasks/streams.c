@@ -95,8 +95,7 @@ static bool is_alone(const SimStreams *s, uint32_t task)
             (s->overlap == SIM_OVERLAP_FORWARD && task >= s->tasks->backward));
 }
 
-/* The first task that is alone on a lane after a time of overlap waits for what its streams did
- * last. */
+/* The first task alone on a lane after a time of overlap waits for what its streams did last. */
 static void add_joins(const SimStreams *s, uint32_t task, uint32_t lane, uint32_t *last,
                       GArray *edges)
 {

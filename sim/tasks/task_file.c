@@ -11,8 +11,7 @@
 
 enum { MOST_DEVICES = 1024, KIB = 1024, LINE = 4 };
 
-/* All times of a graph must add up to less than this, so that their sums are exact doubles as
- * well. */
+/* All times of a graph must add up to less than this, so that sums are exact doubles as well. */
 static const uint64_t MOST_US = UINT64_C(1) << 52;
 static const uint64_t MOST_BYTES = UINT64_C(1) << 40;
 

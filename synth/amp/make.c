@@ -131,8 +131,7 @@ static bool is_for(const Trials *t, const AmpCandidate *candidate, GError **erro
            export_check(target, &layout, graph, view, error);
 }
 
-/* Simulates a candidate, which becomes the best one if it fits and is faster, or if it is the
- * first. */
+/* Simulates a candidate, which becomes the best if it fits and is faster, or is the first. */
 static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **error)
 {
     const Strategy strategy = strategy_of(t, &candidate->strategy);

@@ -1,5 +1,4 @@
-/* The search over all degrees, microbatch sizes, placements and cuts, and the baselines beside
- * it. */
+/* The search over degrees, microbatch sizes, placements and cuts, and the baselines beside it. */
 #include "synth/amp/search.h"
 
 #include <gsl/gsl_randist.h>

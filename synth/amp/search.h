@@ -31,8 +31,7 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
 /* [pass * n_layers + layer]: seconds of the layer's computations on a device of the type. The
  * caller frees it. */
 double *amp_computes(const AmpModel *model, uint32_t type, uint32_t degree, uint32_t mbs);
-/* [layer]: seconds of the part of its backward that no other layer waits for. The caller frees
- * it. */
+/* [layer]: seconds of the part of its backward that no other layer waits for. Caller frees. */
 double *amp_late(const AmpModel *model, uint32_t type, uint32_t degree, uint32_t mbs);
 /* As amp_computes: seconds of its all-reduces among the devices that share it. */
 double *amp_exchanges(const AmpModel *model, uint32_t degree, uint32_t mbs,

@@ -325,8 +325,7 @@ static void search_counted(JointSearch *j, const GArray *counted, bool plain,
     }
 }
 
-/* Where no pipeline is fast enough, counted runs may still find some: finds what they are made
- * of. */
+/* Where no pipeline is fast enough, counted runs may find some: finds what they are made of. */
 static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
 {
     for (uint32_t k = 0; k < runs->len && isfinite(j->upper_s); k++) {
@@ -359,8 +358,7 @@ static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
 
 static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
 
-/* The best run of each number of microbatches whose pipelines are not much slower than the best
- * one. */
+/* The best run of each number of microbatches with pipelines not much slower than the best. */
 static GArray *best_runs(const JointSearch *j, const GArray *runs)
 {
     GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));

@@ -149,8 +149,7 @@ static void write_dualpipev(Writing *w, uint32_t n_groups, uint32_t group)
 
 enum { FORWARD_0, FORWARD_1, BACKWARD_1, BACKWARD_0, PASSES, PERIOD = 6 };
 
-/* When a pass of microbatch 0 runs: first[pass] on group 0, then later or earlier on each next
- * group. */
+/* When a pass of microbatch 0 runs: first[pass] on group 0, then later or earlier on the next. */
 typedef struct {
     int64_t first[PASSES], slope[PASSES];
 } Pattern;

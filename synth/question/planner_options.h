@@ -92,8 +92,7 @@ char *planner_options_path(const PlannerOptions *options, const char *key,
 
 /* Whether an option of the planners of op groups is not at its default. */
 bool planner_options_of_op_groups(const PlannerOptions *options);
-/* Whether an option of the planners of pipelines, or (second) of AMP's search, is not at its
- * default. */
+/* Whether an option of planners of pipelines, or (second) of AMP's search, is not the default. */
 bool planner_options_of_pipelines(const PlannerOptions *options);
 bool planner_options_of_amp(const PlannerOptions *options);
 

@@ -60,8 +60,7 @@ bool export_need_1f1b(const ExportCase *c, GError **error);
 
 /* The number of ranks of a stage. */
 uint32_t export_stage_ranks(const ExportCase *c);
-/* Megatron-LM's layout of the stages, in the order of the model: "Et*4|ttt|tL". The caller frees
- * it. */
+/* Megatron-LM's layout of the stages, in the order of the model: "Et*4|ttt|tL". Caller frees. */
 char *export_layers_text(const ExportCase *c);
 
 /* The number of layers of a stage, without embedding and head. */

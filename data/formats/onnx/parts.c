@@ -126,8 +126,7 @@ bool builder_slice(Builder *b, const OnnxNode *node)
     return n >= 0;
 }
 
-/* Rows of a table; indices that are no input are made one, since what computes them is not
- * trained. */
+/* Rows of a table; indices that are no input are made one, since their makers are not trained. */
 static bool onnx_embed(Builder *b, const OnnxNode *node)
 {
     const uint32_t table = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);

@@ -58,8 +58,7 @@ static json_t *torch_value_of(const Exported *x, const char *name)
     return json_pack("{s:s, s:s}", "value", own ? own : name, "from", name);
 }
 
-/* A member of a union, {"as_KIND": content}, or what is in it. A new reference; JSON's null for
- * None. */
+/* A member of a union, {"as_KIND": content}, or what is in it. A new reference; null for None. */
 static json_t *argument(const Exported *x, const json_t *arg, uint32_t depth)
 {
     const char *name = json_string_value(json_object_get(arg, "name")), *kind;
