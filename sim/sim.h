@@ -192,9 +192,10 @@ double sim_even_bound_s(const Graph *graph, const ClusterView *view);
 
 /* The memory that every program of one microbatch without recomputation holds when its forward has
  * ended, on all devices together: bytes that each GPU of a machine holds, and bytes that they
- * divide. */
+ * divide. adapts: some parameters are not trained. */
 typedef struct {
     double held_bytes, divided_bytes;
+    bool adapts;
 } SimMemoryFloor;
 SimMemoryFloor sim_memory_floor(const Graph *graph);
 /* Whether so much memory exists at all, however it is shared out. */

@@ -86,7 +86,7 @@ static bool set_train(const char *spec, const char *value, ModelParams *params,
     return model_training(params, &training) ||
            refuse(error,
                   "model '%s': train: expected all, lora:RANK, layers:FIRST-LAST or an "
-                  "adapter_config.json, got '%s'",
+                  "adapter_config.json (QLoRA is train=lora:16,weights=nf4), got '%s'",
                   spec, value);
 }
 

@@ -38,6 +38,7 @@ SimMemoryFloor sim_memory_floor(const Graph *graph)
     SimMemoryFloor floor = {0};
     g_autofree double *kept = kept_bytes(graph);
     tensors_each (tensor, id, graph) {
+        floor.adapts |= tensor->frozen;
         if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
             floor.held_bytes += (double)tensor_bytes(tensor);
         else if (tensor->role == ROLE_ACTIVATION)

@@ -176,11 +176,11 @@ char *portfolio_floor_words(const PortfolioRun *run, const Cluster *cluster)
             all += (double)cluster->type[machine_type_at(machine, g)].memory_bytes;
     g_autofree char *states = units_format(run->floor.held_bytes, QUANTITY_BYTES),
                     *memory = units_format(all, QUANTITY_BYTES);
-    return g_strdup_printf("its states (weights, gradients, optimizer) take %s, more "
-                           "with the backward pass, and "
-                           "all devices have %s; train=lora:16 of the model, or "
-                           "offload=optimizer, takes less",
-                           states, memory);
+    return g_strdup_printf(
+        "its weights and optimizer states take %s, more with gradients and the backward "
+        "pass, and all devices have %s; %s of the model, or offload=optimizer, takes "
+        "less",
+        states, memory, run->floor.adapts ? "weights=nf4" : "train=lora:16");
 }
 
 void portfolio_make(const PortfolioRun *run, Task *task)
