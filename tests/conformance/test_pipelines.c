@@ -100,7 +100,7 @@ static void test_bubble(void **state)
     }
 }
 
-static void refused(const char *set, const char *message)
+static void expect_refused(const char *set, const char *message)
 {
     g_autoptr(GError) error = NULL;
     g_auto(Made) made = make("amp", MODEL, "amp-homogeneous", set, &error);
@@ -111,13 +111,13 @@ static void refused(const char *set, const char *message)
 static void test_refusals(void **state)
 {
     (void)state;
-    refused("pp=3", "expected a product of 16");
-    refused("pp=16", "as many as the model has layers, 8");
-    refused("dp=16 mbs=3", "a replica's batch, 2");
-    refused("pp=4 dp=4 mbs=8 schedule=interleaved", "multiple of 4 micro-batches");
-    refused("schedule=zigzag", "expected one of gpipe, 1f1b, interleaved");
-    refused("trials=x", "expected an integer");
-    refused("profile=/no/such.csv", "/no/such.csv");
+    expect_refused("pp=3", "expected a product of 16");
+    expect_refused("pp=16", "as many as the model has layers, 8");
+    expect_refused("dp=16 mbs=3", "a replica's batch, 2");
+    expect_refused("pp=4 dp=4 mbs=8 schedule=interleaved", "multiple of 4 micro-batches");
+    expect_refused("schedule=zigzag", "expected one of gpipe, 1f1b, interleaved");
+    expect_refused("trials=x", "expected an integer");
+    expect_refused("profile=/no/such.csv", "/no/such.csv");
 }
 
 /* Microbatches that take turns on GPUs of two kinds, with the best ratios for the turns. */

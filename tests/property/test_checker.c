@@ -43,7 +43,7 @@ typedef struct {
 } Mutation;
 
 /* The current program, with something changed. */
-static void refused(Mutation *m, const Program *program, const char *what)
+static void expect_refused(Mutation *m, const Program *program, const char *what)
 {
     const Setup *s = m->setup;
     m->n_changed++;
@@ -64,7 +64,7 @@ static void change_form(Mutation *m, Form *form)
     for (uint32_t f = 0; f < end; f++) {
         *form = (Form)f;
         if (f != own && form_inside(*form) <= FORM_MAX)
-            refused(m, m->program, "with another form in");
+            expect_refused(m, m->program, "with another form in");
     }
     *form = own;
 }
@@ -90,7 +90,7 @@ static void change_number(Mutation *m, uint16_t *number, uint32_t n)
     for (uint32_t i = 0; i <= n; i++) {
         *number = (uint16_t)(i < n ? i : PROGRAM_WHOLE);
         if (*number != own)
-            refused(m, m->program, "with another microbatch or group in");
+            expect_refused(m, m->program, "with another microbatch or group in");
     }
     *number = own;
 }
@@ -138,7 +138,7 @@ static void leave_out(Mutation *m)
     g_autoptr(Program) less = program_copy(m->program);
     Instr *instr = &less->instr[m->at];
     memmove(instr, instr + 1, (--less->n - m->at) * sizeof *instr);
-    refused(m, less, "without");
+    expect_refused(m, less, "without");
 }
 
 /* --- all planners --- */

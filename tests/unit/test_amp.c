@@ -248,7 +248,7 @@ static void test_most_tmp(void **state)
         assert_true(g_array_index(few, AmpCandidate, i).strategy.tmp <= 2);
 }
 
-static void refused(const AmpSetup *s, AmpOptions options, const char *message)
+static void expect_refused(const AmpSetup *s, AmpOptions options, const char *message)
 {
     g_autoptr(GError) error = NULL;
     assert_null(
@@ -260,12 +260,14 @@ static void test_refusals(void **state)
 {
     (void)state;
     g_auto(AmpSetup) s = amp_setup_new("gpt2:layers=4", "amp-homogeneous");
-    refused(&s, (AmpOptions){.pp = 3}, "expected a product of 16");
-    refused(&s, (AmpOptions){.pp = 4, .dp = 2, .tmp = 4}, "expected a product of 16");
-    refused(&s, (AmpOptions){.pp = 8}, "as many as the model has layers, 6");
-    refused(&s, (AmpOptions){.mbs = 3}, "expected a divisor of a replica's batch");
-    refused(&s, (AmpOptions){.dp = 16, .mbs = 4}, "a replica's batch, 2");
-    refused(&s, (AmpOptions){.tmp = 4, .most_tmp = 2}, "tmp=4: expected at most 2");
+    expect_refused(&s, (AmpOptions){.pp = 3}, "expected a product of 16");
+    expect_refused(&s, (AmpOptions){.pp = 4, .dp = 2, .tmp = 4},
+                   "expected a product of 16");
+    expect_refused(&s, (AmpOptions){.pp = 8}, "as many as the model has layers, 6");
+    expect_refused(&s, (AmpOptions){.mbs = 3}, "expected a divisor of a replica's batch");
+    expect_refused(&s, (AmpOptions){.dp = 16, .mbs = 4}, "a replica's batch, 2");
+    expect_refused(&s, (AmpOptions){.tmp = 4, .most_tmp = 2},
+                   "tmp=4: expected at most 2");
     g_autoptr(GError) error = NULL;
     ClusterView *machines = cluster_view(s.cluster, GRANULARITY_MACHINE);
     assert_null(synth_amp_cluster(machines, &error));

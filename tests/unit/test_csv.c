@@ -46,7 +46,7 @@ static void test_cells(void **state)
     }
 }
 
-static void refused(const char *text, const char *message)
+static void expect_refused(const char *text, const char *message)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GString) shown = g_string_new(NULL);
@@ -68,15 +68,16 @@ static void test_mark(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    refused("", "t.csv: expected a first line that names the columns");
-    refused("# a,b\n\n", "t.csv: expected a first line that names the columns");
-    refused("a,b,a\n", "t.csv:1: column 'a': expected once");
-    refused("a,b\n\n1\n", "t.csv:3: expected 2 columns, got 1");
-    refused("a,b\n1,2,\n", "t.csv:2: expected 2 columns, got 3");
-    refused("a,b\n1,\"2\n", "t.csv:2: cell 2: expected a closing quote");
-    refused("a,b\n1,\"2\"\"\n", "t.csv:2: cell 2: expected a closing quote");
-    refused("a,b\n\"1\"x,2\n", "t.csv:2: cell 1: expected a closing quote, then a comma");
-    refused("a,\"\n", "t.csv:1: cell 2");
+    expect_refused("", "t.csv: expected a first line that names the columns");
+    expect_refused("# a,b\n\n", "t.csv: expected a first line that names the columns");
+    expect_refused("a,b,a\n", "t.csv:1: column 'a': expected once");
+    expect_refused("a,b\n\n1\n", "t.csv:3: expected 2 columns, got 1");
+    expect_refused("a,b\n1,2,\n", "t.csv:2: expected 2 columns, got 3");
+    expect_refused("a,b\n1,\"2\n", "t.csv:2: cell 2: expected a closing quote");
+    expect_refused("a,b\n1,\"2\"\"\n", "t.csv:2: cell 2: expected a closing quote");
+    expect_refused("a,b\n\"1\"x,2\n",
+                   "t.csv:2: cell 1: expected a closing quote, then a comma");
+    expect_refused("a,\"\n", "t.csv:1: cell 2");
     g_autoptr(GError) error = NULL;
     assert_null(csv_parse("t.csv", "a\0b", 3, &error));
     assert_error(error, KILTER_ERROR_INPUT, "t.csv: expected a text");

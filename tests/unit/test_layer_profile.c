@@ -41,7 +41,7 @@ static void test_select(void **state)
     assert_int_equal(larger->len, 1);
 }
 
-static void refused(const char *text, const char *message)
+static void expect_refused(const char *text, const char *message)
 {
     g_autoptr(GError) error = NULL;
     assert_null(read_text(text, &error));
@@ -51,16 +51,16 @@ static void refused(const char *text, const char *message)
 static void test_refusals(void **state)
 {
     (void)state;
-    refused("gpu,model,tmp\n", ":1: expected a column 'layer_index'");
-    refused(HEADER "1,T4,gpt2,2,1,transformer\n", ":2: expected 8 columns, got 6");
-    refused(HEADER "1,T4,gpt2,0,1,transformer,1,\n",
-            ":2: tmp: expected a whole number from 1 to 4294967295, got '0'");
-    refused(HEADER "1,T4,gpt2,1,x,transformer,1,\n",
-            ":2: layer_index: expected a whole number");
-    refused(HEADER "1,T4,gpt2,1,1,transformer,-1,\n",
-            "fwd_time_s_per_sample: expected a number from 0 to 1e+06, got '-1'");
-    refused(HEADER "1,T4,gpt2,1,1,transformer,nan,\n",
-            "fwd_time_s_per_sample: expected a number");
+    expect_refused("gpu,model,tmp\n", ":1: expected a column 'layer_index'");
+    expect_refused(HEADER "1,T4,gpt2,2,1,transformer\n", ":2: expected 8 columns, got 6");
+    expect_refused(HEADER "1,T4,gpt2,0,1,transformer,1,\n",
+                   ":2: tmp: expected a whole number from 1 to 4294967295, got '0'");
+    expect_refused(HEADER "1,T4,gpt2,1,x,transformer,1,\n",
+                   ":2: layer_index: expected a whole number");
+    expect_refused(HEADER "1,T4,gpt2,1,1,transformer,-1,\n",
+                   "fwd_time_s_per_sample: expected a number from 0 to 1e+06, got '-1'");
+    expect_refused(HEADER "1,T4,gpt2,1,1,transformer,nan,\n",
+                   "fwd_time_s_per_sample: expected a number");
     g_autoptr(GError) error = NULL;
     assert_null(layer_profile_read("/no/such.csv", &error));
     assert_error(error, KILTER_ERROR_INPUT, "/no/such.csv");

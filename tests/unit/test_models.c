@@ -380,7 +380,7 @@ static void test_mixed_precision(void **state)
     assert_int_equal(dtype_of(vit, "log_softmax.grad"), DTYPE_F32);
 }
 
-static void refused(const char *spec, const char *message)
+static void expect_refused(const char *spec, const char *message)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(Graph) graph = model_build(spec, 8, NULL, &error);
@@ -391,34 +391,38 @@ static void refused(const char *spec, const char *message)
 static void test_refusals(void **state)
 {
     (void)state;
-    refused("resnet", "unknown model 'resnet'; ");
-    refused("vit:depth=3", "unknown parameter 'depth'");
-    refused("vit:layers", "expected key=value");
-    refused("vit:layers=0", "expected an integer from 1");
-    refused("vit:layers=1.5", "expected an integer");
-    refused("vit:layers=", "expected an integer");
-    refused("vit:dropout=1", "expected a number from 0");
-    refused("vit:heads=7", "heads must divide hidden");
-    refused("vit:patch=5", "patch must divide image");
-    refused("transgan:heads=3", "heads must divide channels");
-    refused("vgg19:image=30", "multiple of 32");
-    refused("vit:optimizer=tiger",
-            "expected adam, adamw, adam8bit, sgd, adafactor, lion or muon");
-    refused("vit:precision=fp4",
-            "model 'vit:precision=fp4': precision: expected single, mixed, "
-            "mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, "
-            "bf16-moments, bf16-fsdp, mxfp8 or nvfp4, got 'fp4'");
-    refused("vit:weights=nf4", "weights=nf4: expected train=lora:RANK");
-    refused("vit:moments=nf4", "moments: expected fp32");
-    refused("vit:weights=none", "expected a master copy");
-    refused("vit:train=lora:0", "train: expected all, lora:RANK, layers:FIRST-LAST or");
-    refused("vit:train=layers:3-2",
-            "train: expected all, lora:RANK, layers:FIRST-LAST or");
-    refused("vit:target=mlp", "target: expected train=lora:RANK");
-    refused("llama:layers=1,train=lora:4,target=attention.q.+zz", "'zz' is not part of");
-    refused("vit:train=lora:4,target=zz", "a target that is part of the name");
-    refused("vit:train=layers:90-91", "expected layers of the model with parameters");
-    refused("synthetic:gradient=6B", "multiple of 4 B");
+    expect_refused("resnet", "unknown model 'resnet'; ");
+    expect_refused("vit:depth=3", "unknown parameter 'depth'");
+    expect_refused("vit:layers", "expected key=value");
+    expect_refused("vit:layers=0", "expected an integer from 1");
+    expect_refused("vit:layers=1.5", "expected an integer");
+    expect_refused("vit:layers=", "expected an integer");
+    expect_refused("vit:dropout=1", "expected a number from 0");
+    expect_refused("vit:heads=7", "heads must divide hidden");
+    expect_refused("vit:patch=5", "patch must divide image");
+    expect_refused("transgan:heads=3", "heads must divide channels");
+    expect_refused("vgg19:image=30", "multiple of 32");
+    expect_refused("vit:optimizer=tiger",
+                   "expected adam, adamw, adam8bit, sgd, adafactor, lion or muon");
+    expect_refused(
+        "vit:precision=fp4",
+        "model 'vit:precision=fp4': precision: expected single, mixed, "
+        "mixed-fp32-grads, bf16, fp8, bf16-fp32-grads, fp8-fp32-grads, bf16-pure, "
+        "bf16-moments, bf16-fsdp, mxfp8 or nvfp4, got 'fp4'");
+    expect_refused("vit:weights=nf4", "weights=nf4: expected train=lora:RANK");
+    expect_refused("vit:moments=nf4", "moments: expected fp32");
+    expect_refused("vit:weights=none", "expected a master copy");
+    expect_refused("vit:train=lora:0",
+                   "train: expected all, lora:RANK, layers:FIRST-LAST or");
+    expect_refused("vit:train=layers:3-2",
+                   "train: expected all, lora:RANK, layers:FIRST-LAST or");
+    expect_refused("vit:target=mlp", "target: expected train=lora:RANK");
+    expect_refused("llama:layers=1,train=lora:4,target=attention.q.+zz",
+                   "'zz' is not part of");
+    expect_refused("vit:train=lora:4,target=zz", "a target that is part of the name");
+    expect_refused("vit:train=layers:90-91",
+                   "expected layers of the model with parameters");
+    expect_refused("synthetic:gradient=6B", "multiple of 4 B");
 }
 
 /* FLOPs of the ops of experts, and of all others but those that bring tokens there and back. */
