@@ -140,7 +140,6 @@ static char **keys_of(const cyaml_schema_value_t *schema)
 static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
                            uint32_t deep, GString *path)
 {
-    const gsize before = path->len;
     for (; schema->type == CYAML_SEQUENCE; schema = schema->sequence.entry)
         g_string_append(path, "[]");
     g_string_append_c(path, '.');
@@ -153,7 +152,6 @@ static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
                 return true;
             g_string_truncate(path, here);
         }
-    g_string_truncate(path, before);
     return false;
 }
 
@@ -161,7 +159,6 @@ static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
 static char *yaml_expected(const Yaml *yaml, const char *name,
                            const cyaml_schema_value_t *of)
 {
-    enum { DEEP = 3 };
     static const char *const SAME[][2] = {
         {"network", "nic"}, {"interconnect", "peers"}, {"gpu", "device"}};
     g_auto(GStrv) known = keys_of(of);
@@ -170,7 +167,7 @@ static char *yaml_expected(const Yaml *yaml, const char *name,
     const char *other = name;
     for (guint i = 0; i < G_N_ELEMENTS(SAME); i++)
         other = strcmp(name, SAME[i][0]) == 0 ? SAME[i][1] : other;
-    for (uint32_t deep = 0; !*near && deep <= DEEP; deep++)
+    for (uint32_t deep = 0; !*near && deep < 4; deep++, g_string_truncate(path, 0))
         if (yaml_elsewhere(yaml->schema, other, deep, path))
             return g_strdup_printf("did you mean '%s'?", path->str + 1);
     return names_expected(name, (const char *const *)known);
@@ -254,14 +251,12 @@ static void add_fault(Faults *faults, const char *key, bool missing,
     if (missing) {
         yaml_fail(faults->yaml, &error, key, "missing; expected this key");
     } else {
-        g_auto(GStrv) names = keys_of(schema);
-        g_autofree char *hint = names_hint(name, (const char *const *)names);
-        const char *quote = strchr(hint, '\'');
+        g_autofree char *expected = yaml_expected(faults->yaml, name, schema);
+        const char *quote = strchr(expected, '\'');
         g_free(faults->meant);
         faults->meant = quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
                                                 (int)strcspn(quote + 1, "'"), quote + 1)
                               : NULL;
-        g_autofree char *expected = yaml_expected(faults->yaml, name, schema);
         yaml_fail(faults->yaml, &error, key, "unknown key; %s", expected);
     }
     g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",

@@ -19,15 +19,15 @@ typedef struct {
 /* A time as whole seconds, from "[[H:]M:]S" or with a unit; "" if it is neither. Caller frees. */
 static char *sweep_script_seconds(const char *time)
 {
-    enum { MOST_S = 1000000000 };
+    const double most = 1e9;
     g_auto(GStrv) part = g_strsplit(time, ":", 3);
     double total = 0, value;
     for (char **at = part; *at; at++)
-        total = number_read(*at, 0, MOST_S, &value) ? 60 * total + value : -MOST_S;
+        total = number_read(*at, 0, most, &value) ? 60 * total + value : -most;
     if (units_parse(time, QUANTITY_TIME, &value, NULL))
         total = value;
-    return total >= 1 && total <= MOST_S ? number_rounded(ceil(total), "%.0f")
-                                         : g_strdup("");
+    return total >= 1 && total <= most ? number_rounded(ceil(total), "%.0f")
+                                       : g_strdup("");
 }
 
 /* Adds a line with its words replaced, or nothing where one of them has no value. */

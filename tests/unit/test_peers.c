@@ -232,7 +232,7 @@ static void test_lists(void **state)
     g_autoptr(GError) cut = NULL;
     g_autofree char *line = g_strndup(CASE[3].text, strcspn(CASE[3].text, "\n"));
     assert_null(machine_file_parse("a file", line, strlen(line), sheets, &cut));
-    assert_non_null(strstr(cut->message, "'Tesla V100-SXM2...' is cut short"));
+    assert_non_null(strstr(cut->message, "the memory below a name that is cut short"));
     g_autoptr(MachineFile) rocm =
         machine_file_parse("a file", ROCM, strlen(ROCM), sheets, NULL);
     assert_string_equal(rocm->gpu[0].product, "AMD Instinct MI250X");

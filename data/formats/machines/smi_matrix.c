@@ -308,10 +308,9 @@ static bool add_listed(const Matrix *matrix, GError **error)
     }
     machine->listed = true;
     if (machine->n_gpus == 0 && matrix->cut)
-        return refuse(error,
-                      "%s: the name '%s' is cut short; expected the line below it too, "
-                      "with the GPU's memory, or the output of nvidia-smi -L",
-                      machine->file, matrix->cut);
+        return smi_matrix_fail(matrix, error,
+                               "the memory below a name that is cut short, "
+                               "or the output of nvidia-smi -L");
     return machine->n_gpus > 0 ||
            refuse(error,
                   "%s: expected the XML of NCCL's topology, the matrix of nvidia-smi "
