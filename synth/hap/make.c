@@ -303,6 +303,16 @@ static bool ration_both(Alternation *a, const double *proportional, const double
     return true;
 }
 
+/* Whether a program fits at the charge at which memory decides, which spares a search that would
+ * fail at every lower one. */
+static bool fits_at_last(Alternation *a, const double *start, double charge, bool *fits,
+                         GError **error)
+{
+    g_autofree double *ratio = g_memdup2(start, a->view->n_devices * sizeof *ratio);
+    g_autofree double *memory_s = even_charge(a->view, charge);
+    return alternation_round(a, ratio, memory_s, fits, error);
+}
+
 /* Raises the charge until a program fits, then lowers it to the least charge at which one still
  * does. At the unit of the scale, all memory of the GPUs costs as much as the fastest iteration,
  * `time_s`. */
@@ -317,7 +327,11 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
     double charge = time_s / capacity / FIRST_PART;
-    for (uint32_t i = 0; i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
+    bool fits = true;
+    if (isfinite(a->answer->upper_s) &&
+        !fits_at_last(a, start, charge * pow(RAISE, RAISES - 1), &fits, error))
+        return false;
+    for (uint32_t i = 0; fits && i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
                          !answer_is_late(a->answer);
          i++) {
         g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
@@ -334,7 +348,7 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
         charge = high > 0 ? (low + high) / 2 : RAISE * charge;
     }
     if (high == 0 && !answer_is_late(a->answer))
-        return alternation_fits(a) || spare(a, charge, error);
+        return alternation_fits(a) || !fits || spare(a, charge, error);
     g_autofree double *memory_s = even_charge(a->view, high);
     g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
     return high == 0 || alternation_run(a, start, memory_s, history, error);
@@ -435,7 +449,7 @@ static bool find_fitting(Alternation *a, const double *proportional, const doubl
     if (answer_is_lost(a->answer, misfit_s))
         return true;
     return (alternation_fits(a) || question_is_trained(question) ||
-            hap_disprove(question, a->answer, error)) &&
+            isfinite(a->answer->upper_s) || hap_disprove(question, a->answer, error)) &&
            (a->answer->misfit ||
             spend_memory(a, proportional, even, misfit_s, fractional_s, error));
 }

@@ -64,6 +64,7 @@ static bool make_plan(const Question *question, Answer *answer, GError **error)
         !answer_finish(answer, question, error) || !bound(question, answer, error))
         return false;
     const bool may_fit = answer->plan->feasible || is_beyond(answer) ||
+                         isfinite(answer->upper_s) || /* another plan does */
                          !planner_can(method, PLANNER_SEARCHES) ||
                          answer_is_lost(answer, answer->plan->iteration_time_s);
     if (may_fit || duplex || trained)

@@ -176,6 +176,8 @@ static void bench_answers(Job *job)
          "gpt2:layers=24,hidden=2048,heads=16,ffn=8192,seq=2048,precision=mixed,"
          "global_batch=64",
          "8xh100-sxm@ib-ndr+8xa100-80g+2x4xv100-32g", "40"},
+        {"GPT-2 medium where no program without microbatches fits",
+         "gpt2-medium:seq=1024,global_batch=128,precision=bf16", "2xa100-80g", "1"},
     };
     for (uint32_t r = 0; r < G_N_ELEMENTS(row); r++) {
         g_autoptr(Cluster) cluster = cluster_load(row[r].cluster, &job->error);
