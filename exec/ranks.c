@@ -13,7 +13,7 @@ static void *ranks_reserve(ExecBackend *backend, uint32_t local, uint64_t elemen
     return data;
 }
 
-/* The sum of the shards of all ranks that take part, which have one shape; caller freess data. */
+/* The sum of the shards of all ranks that take part, which have one shape; the caller frees it. */
 static ExecShard sum_ranks(const ExecExchange *e, uint32_t n)
 {
     const ExecShard *first = &e->from[exec_exchange_rank(e, 0)];

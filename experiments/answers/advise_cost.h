@@ -15,11 +15,11 @@ typedef struct {
     struct json_t *training; /* on --tokens; NULL: not asked, or no plan */
     double takes_s; /* what --target limits: the iteration, or the training on --tokens */
     double dollars_an_hour,
-        dollars_per_million; /* per million tokens, or samples of models without
+        dollars_per_million;         /* per million tokens, or samples of models without
                                                   * a sequence; NaN: the price of some
                                                   * machine of the cluster is unknown */
-    double power_w,
-        kwh_per_million; /* of all GPUs at full power; NaN: unknown for one of them */
+    double power_w, kwh_per_million; /* of all GPUs at full power; NaN: unknown for one
+                                                  * of them */
     /* of the device that computes longest: its type, and the parts of the iteration in which it
      * computes, waits for communication, or does neither */
     const char *busiest;

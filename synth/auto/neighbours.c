@@ -3,7 +3,7 @@
 
 /* Degrees are multiplied by two to the given power. */
 typedef struct {
-    int8_t pp, dp, tp, cp, ep, micro_batch, virtual_stages;
+    int8_t pp, dp, tp, cp, ep, micro_batch, virtual_stages, a2a;
     const char *key, *value; /* a technique; NULL: as they are */
     bool experts, scores;    /* only of use with experts, with scores of attention */
 } Move;
@@ -21,6 +21,7 @@ static const Move MOVE[] = {
     {.dp = 1, .cp = -1},
     {.tp = 1, .cp = -1},
     {.key = "cp_comm", .value = "p2p"},
+    {.key = "cp_comm", .value = "a2a+p2p", .a2a = 1}, /* smaller rings between machines */
     {.ep = 1, .experts = true},
     {.ep = 2, .experts = true},
     {.ep = 3, .experts = true},
@@ -84,10 +85,13 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         next->cuts = next->layers = next->ranks = NULL;
     if (option && !option_set(option, next, m->value, NULL))
         return false;
+    if (m->a2a &&
+        (at->cp_comm < CP_COMM_P2P || !neighbour_shift(&next->a2a_ranks, m->a2a)))
+        return false;
     if (next->tp == 1)
         next->sequence_parallel = NULL;
     if (next->cp == 1)
-        next->cp_comm = CP_COMM_ALLGATHER;
+        next->cp_comm = next->a2a_ranks = 0; /* allgather */
     if (next->dp * next->cp == 1 && !(next->offload && next->zero > 1))
         next->zero = 0;
     return next->ep <= next->dp * next->cp * next->tp;

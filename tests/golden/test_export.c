@@ -496,6 +496,10 @@ static void test_pytorch_has_stages(void **state)
                                        "star:hosts=4,bandwidth=10Gb/s", NOT[i].set);
         refuses(&other, "pytorch", NOT[i].why);
     }
+    g_auto(Made) titan =
+        made_plan("manual", "llama:layers=8,seq=128,global_batch=8,precision=bf16",
+                  "dgx-a100", "pp=8 microbatches=8 schedule=zb-h1 recompute=alternate");
+    refuses(&titan, "torchtitan", NOT[0].why);
     if (!g_find_program_in_path("python3"))
         return;
     g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL),

@@ -43,8 +43,35 @@ static void test_virtual_stages(void **state)
     assert_true(count(&START, &asked, 4, 2) > 0);
 }
 
+/* Of rings, larger and larger groups of neighbours exchange heads; without cp none do. */
+static void test_rings(void **state)
+{
+    (void)state;
+    static const Strategy OF[] = {
+        {.dp = 1, .cp = 8, .cp_comm = CP_COMM_P2P},
+        {.dp = 1, .cp = 8, .cp_comm = CP_COMM_A2A_P2P, .a2a_ranks = 2},
+        {.dp = 1, .cp = 2, .cp_comm = CP_COMM_A2A_P2P, .a2a_ranks = 2},
+        {.dp = 1, .cp = 8}};
+    PlannerOptions asked;
+    planner_options_init(&asked);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
+        const TechniqueNeeds has = {.attention = true};
+        uint32_t larger = 0, row = 0;
+        Strategy next;
+        while (neighbour_next(&OF[i], &asked, has, &row, &next)) {
+            larger |= next.cp == OF[i].cp && next.a2a_ranks > OF[i].a2a_ranks
+                          ? next.a2a_ranks
+                          : 0;
+            assert_true(next.cp > 1 ||
+                        (!next.a2a_ranks && next.cp_comm == CP_COMM_ALLGATHER));
+        }
+        assert_int_equal(larger, i == 0 ? 2 : i < 3 ? 4 : 0);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_virtual_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_virtual_stages),
+                                       cmocka_unit_test(test_rings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

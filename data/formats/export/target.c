@@ -237,6 +237,17 @@ static bool flagscale_runs(const ExportCase *c, GError **error)
     return megatron_runs(c, error);
 }
 
+/* PyTorch's schedules keep what is computed again until the gradients of weights, which compute it
+ * once more; where every second product was kept, this ends in an error. */
+static bool need_kept(const ExportCase *c, GError **error)
+{
+    const StrategyLayout *l = &c->layout;
+    return !schedule_splits(l->schedule) || (is_one_mode(c) && l->recompute[1] == 0) ||
+           export_refuse_layer(c, 1, error,
+                               "recomputation where gradients of weights are "
+                               "computed apart");
+}
+
 /* FSDP shards over the ranks that share a sequence as well, and experts' ranks are taken from
  * these. */
 static bool titan_runs(const ExportCase *c, GError **error)
@@ -255,24 +266,21 @@ static bool titan_runs(const ExportCase *c, GError **error)
             "parallelism",
             l->ep);
     const Recompute mode = l->recompute[1];
-    return need_layers(c, error) && need_one_sequence(c, error) &&
+    return need_layers(c, error) && need_one_sequence(c, error) && need_kept(c, error) &&
            (!(mode & RECOMPUTE_ALTERNATE) || mode == RECOMPUTE_ALTERNATE ||
             export_refuse_layer(c, 1, error,
                                 "recomputation of other ops than every "
                                 "second product"));
 }
 
-/* Its stages share nothing; what is computed again stays until the gradients of weights. */
+/* Its stages share nothing. */
 static bool pytorch_runs(const ExportCase *c, GError **error)
 {
     const StrategyLayout *l = &c->layout;
     for (OpId id = 0; id < graph_n_ops(c->graph) && l->pp > 1; id++)
         if (graph_get_op(c->graph, id)->kind == OP_TIED)
             return export_refuse_layer(c, 0, error, "parameters that stages share");
-    return !schedule_splits(l->schedule) || (is_one_mode(c) && l->recompute[1] == 0) ||
-           export_refuse_layer(c, 1, error,
-                               "recomputation where gradients of weights "
-                               "are computed apart");
+    return need_kept(c, error);
 }
 
 /* --- the table --- */
