@@ -175,8 +175,7 @@ static void add_cut(Master *m, uint32_t g)
     g_array_append_val(m->cut, cut);
 }
 
-/* Cuts of the bundles that cost more at z than the LP said (`all`: of every one); returns
- * how many. */
+/* Cuts of bundles that cost more at z than the LP said (`all`: of every one); returns how many. */
 static uint32_t add_cuts(Master *m, bool all)
 {
     uint32_t added = 0;

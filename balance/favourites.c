@@ -36,8 +36,7 @@ static void add_times(const Favourites *f, Lp *lp)
                (uint32_t[]){f->end, f->start + i}, (double[]){1, -1});
 }
 
-/* Each task has at most one favourite child (`children`), or is the favourite of at most one
- * parent. */
+/* Each task has at most one favourite child (`children`), or is that of at most one parent. */
 static void add_matching(const Favourites *f, Lp *lp, bool children)
 {
     g_autofree uint32_t *column = g_new(uint32_t, f->n_arcs + 1);

@@ -6,8 +6,7 @@
 
 typedef struct {
     double rate; /* FLOP/s of a product of two matrices [extent, extent] */
-    /* bytes/s of adding a tensor of `elements` to another, which reads two tensors and writes
-     * one */
+    /* bytes/s of adding a tensor of `elements` to another, which reads two and writes one */
     double bandwidth;
     uint32_t extent, elements;
 } ExecLimits;

@@ -16,8 +16,7 @@ typedef struct {
 
 typedef struct {
     uint32_t n; /* instructions of the kind */
-    /* of all of them together, each on the slowest rank (collectives: on the rank that waits
-     * least) */
+    /* of all of them, each on the slowest rank (collectives: on the rank that waits least) */
     double median_s;
 } ExecKind;
 

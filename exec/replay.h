@@ -50,8 +50,7 @@ bool exec_replay_run_timed(ExecReplay *replay, GError **error);
  * >= 1. */
 void exec_replay_slow(ExecReplay *replay, double factor);
 
-/* The shards of an instance, [n_ranks] (only local ones have data), or NULL if it was never
- * made. */
+/* The shards of an instance, [n_ranks] (only local ones have data), or NULL if it was not made. */
 const ExecShard *exec_replay_shards(const ExecReplay *replay, uint32_t group,
                                     uint32_t microbatch, TensorId tensor, Form form);
 

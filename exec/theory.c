@@ -35,8 +35,7 @@ static Cut random_cut(uint32_t units, GRand *random)
     return cut;
 }
 
-/* The shard of `whole` that device j holds in form `form`. `sum` accumulates the parts of a
- * Reduce. */
+/* The shard of `whole` that device j holds in `form`. `sum` accumulates the parts of a Reduce. */
 static ExecTensor shard(const ExecTensor *whole, Form form, const Rule *rule,
                         const Cut *cut, uint32_t j, ExecTensor *sum, GRand *random)
 {

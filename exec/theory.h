@@ -23,7 +23,6 @@ typedef struct {
     char *wrong;
 } ExecTheory;
 
-/* Runs every rule of every op of the graph once, on the values of one iteration. Adds to
- * *theory. */
+/* Runs every rule of every op of the graph once, on values of one iteration. Adds to *theory. */
 void exec_theory_check(const Graph *graph, uint64_t seed, double tolerance,
                        ExecTheory *theory);

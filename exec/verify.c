@@ -314,8 +314,7 @@ double exec_tolerance(const ExecBackend *backend)
 CLEAR_DEFINE(exec_verdict_clear, ExecVerdict, verdict, let_go(verdict->where, g_free),
              let_go(verdict->wrong_tensor, g_free), let_go(verdict->wrong_instr, g_free));
 
-/* The number of replicas that each have whole samples of a microbatch and hand them on to
- * shards. */
+/* The number of replicas that have whole samples of a microbatch and hand them on to shards. */
 static uint32_t whole_samples(const Plan *plan, const Graph *graph)
 {
     const Program *program = plan->program;

@@ -216,8 +216,7 @@ static char *list_text(const json_t *list, const Format *spec)
     return some_names(list, strcmp(spec->kind, "names") == 0 ? NAMES_SHOWN : n);
 }
 
-/* Appends how much a number, or the length of a list, exceeds the precision; false if it does
- * not. */
+/* Appends how much a number, or a list's length, exceeds the precision; false if it does not. */
 static bool put_over(GString *out, const json_t *value, const Format *spec)
 {
     const json_int_t n = json_is_array(value) ? (json_int_t)json_array_size(value)

@@ -98,8 +98,7 @@ typedef struct {
     struct KernelDevice *kernels;
     KernelFactors kernel_times; /* 0: 1 */
     uint64_t memory_bytes;      /* memory of one device */
-    /* the part of it that driver, libraries and allocator take, whatever the plan is; 0: not
-     * known */
+    /* the part of it that driver, libraries and allocator take with any plan; 0: not known */
     uint64_t runtime_bytes;
     char *source;
     double slowdown; /* of its computations while it communicates; up to 1: none */

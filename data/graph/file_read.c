@@ -314,8 +314,7 @@ static bool read_nodes(Reader *r)
     return true;
 }
 
-/* Checks that every parameter is trained or frozen, and that the batch is the first dim of an
- * input. */
+/* Checks that parameters are trained or frozen, and the batch is the first dim of an input. */
 static bool check_graph(const Reader *r)
 {
     bool input = false, parameter = false;

@@ -353,8 +353,7 @@ typedef struct {
     const char *documents;
     /* attention: scores fall by the distance, at a slope by head (Press et al. 2022) */
     bool alibi;
-    /* rotary: elements [first, first + span) turn; join_keys: the shared elements begin at
-     * `first` */
+    /* rotary: elements [first, first + span) turn; join_keys: shared elements begin at `first` */
     uint32_t first;
     uint32_t top; /* gate_topk: experts of a token */
     /* gate_topk: of so many equal groups of experts a token goes to those of `top_groups` with the

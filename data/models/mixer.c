@@ -235,8 +235,7 @@ static TensorId scan_part(const Layer *l, OpKind kind, const char *part, TensorI
     return layer_unary(l, OP_SILU, active, x);
 }
 
-/* The gates [b,s,h,g,G] from `raw`: B decays, and one factor, from a number of its own if
- * `apart`. */
+/* The gates [b,s,h,g,G] from `raw`: B decays, and a factor, of a number of its own if `apart`. */
 static TensorId scan_gates(const Layer *l, TensorId raw, uint32_t decays, bool apart)
 {
     const uint32_t group = l->a->scan_heads / l->a->scan_groups,

@@ -133,8 +133,7 @@ bool store_process_runs(const char *host, sqlite3_int64 pid, const char *process
 
 /* --- store/journal.c --- */
 
-/* Whether other machines may see the file: by its file system, or by $KILTER_SHARED_FILES (1 or
- * 0). */
+/* Whether other machines may see the file: by its file system or $KILTER_SHARED_FILES (1 or 0). */
 bool store_is_shared(const char *file);
 
 /* --- store/store.c --- */

@@ -180,8 +180,7 @@ static void multiply_add(double a, const Matrix *x, const Matrix *y, double b,
         }
 }
 
-/* Moves the singular values of x [n, m] with n <= m, whose sum of squares is at most 1, towards
- * 1. */
+/* Moves the singular values of x [n, m], n <= m, whose sum of squares is at most 1, towards 1. */
 static void orthogonalize(double *x, uint64_t n, uint64_t m)
 {
     g_autofree double *a = g_new(double, n *n), *b = g_new(double, n *n),
@@ -227,6 +226,5 @@ static void muon(const KernelCall *call, const double *p)
                   out[0].data + at, out[1].data + at);
 }
 
-/* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: the next parameter and
- * momentum. */
+/* Muon (Jordan et al. 2024). In: parameter, gradient, momentum. Out: parameter and momentum. */
 UPDATE(muon, 3, muon(call, p))

@@ -61,8 +61,7 @@ static json_t *evaluation_report_devices_json(const Evaluation *evaluation)
     const SimReport *report = evaluation->report;
     json_t *devices = json_array();
     items_at (const Device, device, j, evaluation->view->device, report->n_devices) {
-        /* The idle time is a difference of sums: below 1e-12 of the iteration it is a rounding
-         * error. */
+        /* The idle time is a difference of sums: below 1e-12 of the iteration it is rounding. */
         const bool idles = report->idle_s[j] > 1e-12 * report->iteration_time_s;
         json_array_append_new(
             devices,

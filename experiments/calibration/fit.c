@@ -70,8 +70,7 @@ static double solve_set(const gsl_matrix *m, uint32_t k, uint32_t set, double *x
     return cost;
 }
 
-/* Tries every set of columns, smaller ones first; with at most three columns there are only
- * eight. */
+/* Tries every set of columns, smaller ones first; with at most three columns there are eight. */
 void fit_nnls(const FitData *data, const double *weight, double *x)
 {
     double scale[FIT_MAX_COLUMNS], best = 0, norm[FIT_MAX_COLUMNS] = {0};

@@ -51,7 +51,6 @@ uint32_t trial_slots(const Trial *trial);
  * network. Borrowed. */
 const char *trial_slot_key(const Trial *trial, uint32_t slot);
 
-/* The number of GPUs of the cluster; the smallest memory of any of them, without the runtime's
- * part. */
+/* The cluster's number of GPUs; the smallest memory of one of them, without the runtime's part. */
 uint32_t trial_gpus(const Trial *trial);
 double trial_memory_bytes(const Trial *trial);

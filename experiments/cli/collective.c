@@ -34,8 +34,7 @@ static ORDER_DEFINE(by_use, SimLinkReport,
                         (x->bytes / x->bandwidth > y->bytes / y->bandwidth),
                     BY_NAME(name));
 
-/* Switches that sum up make of a ring's bytes fewer, so that its links count more than they
- * carry. */
+/* Switches that sum up make a ring's bytes fewer, so that its links count more than they carry. */
 static double utilization(const SimCollectiveRun *run, const SimLinkReport *link)
 {
     return run->time_s > 0 ? fmin(link->bytes / (link->bandwidth * run->time_s), 1) : 0;

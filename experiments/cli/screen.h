@@ -15,8 +15,7 @@
 /* --color=auto, always or never. KILTER_ERROR_INPUT for another word. */
 bool screen_set_color(const char *word, GError **error);
 
-/* Columns of a terminal (COLUMNS, where it does not say); 0: the file is none, and nothing is
- * folded. */
+/* Columns of a terminal (COLUMNS, where it does not say); 0: no terminal, nothing is folded. */
 uint32_t screen_width(FILE *file);
 
 /* Text in lines of at most `width` columns (0: as it is). Lines are folded at blanks and go on

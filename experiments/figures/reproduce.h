@@ -1,5 +1,4 @@
-/* Reproducing a paper's figure: its experiment's sweep, the figure, the paper's claims beside
- * ours. */
+/* Reproducing a paper's figure: its experiment's sweep, the figure, its claims beside ours. */
 #pragma once
 
 #include "experiments/figures/claims.h"

@@ -5,6 +5,5 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and what is wrong with
- * it. */
+/* Draws FOLDER/timeline.png and .svg. KILTER_ERROR_INPUT names the file and its fault. */
 bool timeline_figure_draw(const char *trace, const char *folder, GError **error);

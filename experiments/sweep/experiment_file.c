@@ -53,8 +53,7 @@ static void add_named(yaml_document_t *document, const yaml_node_t *grid, GPtrAr
     }
 }
 
-/* The named axes of a text, in its order; none if it is not YAML, which the reader reports
- * later. */
+/* The named axes of a text, in its order; none if it is not YAML, as the reader reports later. */
 static GPtrArray *named_axes(const char *text, gsize length)
 {
     GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);

@@ -156,8 +156,7 @@ typedef struct {
     char *text; /* NULL: none */
 } Change;
 
-/* `only`, `without`, `add` and `scale.WHAT` are changes; any other key belongs to a network's
- * text. */
+/* `only`, `without`, `add` and `scale.WHAT` are changes; other keys belong to a network's text. */
 static Change grid_change_of(const char *key, const char *value)
 {
     const bool scales = g_str_has_prefix(key, "scale.");

@@ -36,6 +36,5 @@ void workers_start(Workers *workers, const Configuration *configuration);
 Outcome *workers_wait(Workers *workers, gint64 wait_us);
 /* One more, without waiting. */
 Outcome *workers_take(Workers *workers);
-/* One that was started and that no thread has begun, which is not evaluated any more. NULL:
- * none. */
+/* One that was started and that no thread has begun, no longer evaluated. NULL: none. */
 const Configuration *workers_take_back(Workers *workers);

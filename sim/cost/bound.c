@@ -7,8 +7,7 @@
 #include "sim/cost/op_kernels.h"
 #include "sim/sim.h"
 
-/* Seconds of an op on one device that no cutting avoids: of the whole op, and of each part of
- * it. */
+/* Seconds of an op on one device that no cutting avoids: of the whole op, and of each part. */
 typedef struct {
     double whole, once;
 } Least;

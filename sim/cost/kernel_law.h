@@ -4,8 +4,7 @@
 
 #include "sim/cost/kernel.h"
 
-/* The extents of a matrix product, and the bytes of an element of its operands and of its
- * result. */
+/* The extents of a matrix product, and bytes of an element of its operands and of its result. */
 typedef struct {
     double batch, m, n, k;
     double in_bytes, out_bytes;

@@ -78,8 +78,7 @@ static double operand_elements(const Listing *l, uint32_t i)
            operand_part(l, i);
 }
 
-/* Bytes that the device moves of an operand. Of one that is looked up it moves what its indices
- * name. */
+/* Bytes that the device moves of an operand; of one that is looked up, what its indices name. */
 static double operand_bytes(const Listing *l, uint32_t i)
 {
     const uint32_t looked_up = op_kind_looked_up(l->op->kind);

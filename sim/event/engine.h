@@ -18,8 +18,7 @@ typedef void (*SimHandler)(SimEngine *engine, void *context, uint64_t argument);
 SimEngine *sim_engine_new(void);
 AUTOPTR(sim_engine_free, SimEngine)
 
-/* The time in seconds of the event being handled, or of the last one handled; 0 before the
- * first. */
+/* Seconds at the event being handled, or the last one handled; 0 before the first. */
 double sim_engine_now(const SimEngine *engine);
 
 /* Adds an event at `time_s`, which must not lie before now. */

@@ -118,8 +118,7 @@ static uint32_t stand_in(SimAlone *alone, uint32_t device)
     return *as = alone->first[*machine] + alone->n_devices[m]++;
 }
 
-/* Devices [n] with stand-ins in the place of each. Caller frees; NULL: nobody stands for
- * another. */
+/* Devices [n] with stand-ins in the place of each. Caller frees; NULL: none stands for another. */
 static uint32_t *stand_ins(SimAlone *alone, uint32_t n, const uint32_t *device)
 {
     if (!alone->run)

@@ -8,8 +8,7 @@
 #include "sim/tasks/piece.h"
 #include "sim/tasks/team.h"
 
-/* The measured kind of a kind of traffic, and the number of such messages in it; COLLECTIVES:
- * none. */
+/* The measured kind of a kind of traffic, and the number of such messages; COLLECTIVES: none. */
 static Collective measured_kind(Traffic traffic, uint32_t n, double *messages)
 {
     *messages = traffic == TRAFFIC_BROADCAST || traffic == TRAFFIC_REDUCE ? n : 1;

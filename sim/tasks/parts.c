@@ -269,8 +269,7 @@ typedef struct {
     int8_t shards_loop, replicas_loop;
 } OpPart;
 
-/* Whether an op has forms over shards or replicas; an op with plain forms runs alike on all of
- * them. */
+/* Whether an op has forms over shards or replicas; one with plain forms runs alike on all. */
 static bool has_outer(const SimParts *parts, const Instr *instr)
 {
     const Op *op = graph_get_op(parts->layout.graph, instr->op);

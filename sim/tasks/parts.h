@@ -42,8 +42,7 @@ typedef struct {
 SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                  uint32_t i);
 
-/* The part of one microbatch of a tensor that replica `replica` of the group has; 1 if it has
- * all. */
+/* The part of a microbatch of a tensor that `replica` of the group has; 1 if it has all. */
 double sim_part_replica(const SimParts *parts, uint32_t group, TensorId tensor, Form form,
                         uint32_t replica);
 /* The share of its replica's part that device i (replica * n_devices + position) has in the

@@ -51,8 +51,7 @@ static uint32_t count_streams(const SimTasks *tasks, const SimOptions *options)
     return 1 + options->streams;
 }
 
-/* Deals the all-reduces of gradients out to their streams in rotation, in the order of the
- * places. */
+/* Deals all-reduces of gradients out to their streams in rotation, in the order of the places. */
 static void assign_streams(SimStreams *s, const SimOptions *options, const Place *place)
 {
     const uint32_t first = 2, n_streams = 1 + options->streams;

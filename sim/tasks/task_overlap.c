@@ -39,8 +39,7 @@ void task_shorten(Lower *lower, uint32_t first, uint32_t n, double seconds)
     }
 }
 
-/* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left
- * over. */
+/* Makes the exchange's tasks shorter by up to so many seconds in all; returns what was left. */
 static double overlap_hide(Lower *lower, TaskOverlap *of, double seconds)
 {
     const double hidden = fmin(seconds, of->open_s);

@@ -64,8 +64,7 @@ static bool is_allowed(const Cuts *c, uint32_t stage, uint32_t a, uint32_t b)
             between(c, c->memory, stage, a, b) <= c->problem->capacity[stage]);
 }
 
-/* The time of the message that the stage before `stage` sends if `stage` starts with layer a >
- * 0. */
+/* The time of the message that the stage before `stage` sends if that starts with layer a > 0. */
 static double transfer_at(const Cuts *c, uint32_t stage, uint32_t a)
 {
     KILTER_ASSERT(stage > 0 && a > 0 && a <= c->problem->n_layers);
@@ -114,8 +113,7 @@ static void count_table(const Cuts *c)
         *c->problem->work += (uint64_t)c->problem->n_stages * (c->problem->n_layers + 1);
 }
 
-/* The least sum of times and messages within the bounds, and its cuts; infinite if there is
- * none. */
+/* The least sum of times and messages within bounds, and its cuts; infinite if there is none. */
 static double least_sum(Cuts *c)
 {
     const uint32_t n = c->problem->n_layers, k = c->problem->n_stages;

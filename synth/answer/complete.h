@@ -8,8 +8,7 @@
 void plan_set(Plan *plan, const Graph *graph, const ClusterView *view, Program *program,
               const double *ratio);
 
-/* Gives a plan with a program its segments [op] and their ratios [n_segments * n_devices]
- * (copied). */
+/* Gives a plan with a program its segments [op] and ratios [n_segments * n_devices] (copied). */
 void plan_set_segments(Plan *plan, const double *ratio, const uint16_t *segment,
                        uint32_t n_segments);
 

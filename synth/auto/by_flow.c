@@ -57,8 +57,7 @@ static double portfolio_flows(PortfolioRun *run, PortfolioChoice **choice, doubl
     return least_s;
 }
 
-/* Makes the plan again as its own command does, which knows no plan that it has to be faster
- * than. */
+/* Makes the plan again as its own command does, which has no plan to be faster than. */
 static void portfolio_make_alone(const PortfolioRun *run, Task *t)
 {
     if (!isfinite(t->upper_s))

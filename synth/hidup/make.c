@@ -48,8 +48,7 @@ static bool is_hopeless(const Make *m)
     return !m->plan->feasible && answer_is_lost(m->answer, m->plan->iteration_time_s);
 }
 
-/* Raises the charge for memory until the plan fits, then lowers it again as far as it still
- * does. */
+/* Raises the charge for memory until the plan fits, then lowers it as far as it still does. */
 static bool make_fit(const Make *m, GError **error)
 {
     /* The charge starts at a 16th of the price at which all memory costs as much as the plan's

@@ -175,8 +175,7 @@ static void turns_append(const Turns *t, Program *to, uint32_t i, uint16_t micro
     program_append(to, instr);
 }
 
-/* Appends the instructions on the batch of one stage: those that open it (`head`), or the
- * others. */
+/* Appends instructions on the batch of one stage: those that open it (`head`), or the others. */
 static void append_stage(const Turns *t, Program *to, const uint32_t *first,
                          uint32_t stage, bool head, uint16_t microbatch)
 {

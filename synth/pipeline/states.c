@@ -83,8 +83,7 @@ static uint32_t n_dividing(const Builder *b, uint32_t group, TensorId parameter)
                : 1;
 }
 
-/* The form of all operands of the update, if they have one form and the parameter is loaded in
- * it. */
+/* The form of all operands of the update, if it is one and the parameter is loaded in it. */
 static bool update_form(const Builder *b, uint32_t i, Form *form)
 {
     const Instr *instr = &b->inner->instr[i];
@@ -275,8 +274,7 @@ void pipeline_gather_ahead(Builder *b, Phase phase, uint32_t stage, uint32_t at)
 
 /* --- gradients --- */
 
-/* Whether the gradient is partial over the shards and replicas, so that a reduce-scatter sums
- * it. */
+/* Whether the gradient is partial over shards and replicas, so that a reduce-scatter sums it. */
 static bool is_scattered(const Builder *b, uint32_t group, TensorId gradient,
                          TensorId parameter)
 {

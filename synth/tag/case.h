@@ -1,5 +1,4 @@
-/* A model on a cluster in the space of TAG's strategies, ready to be searched (private to
- * synth). */
+/* A model on a cluster in the space of TAG's strategies, to be searched (private to synth). */
 #pragma once
 
 #include "balance/balance.h"

@@ -95,8 +95,7 @@ double tag_rows_longest(TagBound *b, const uint16_t *action)
 
 /* --- blocks --- */
 
-/* Whether all that the op group has between two of its ops, both included, is on one device
- * group. */
+/* Whether all that the op group has from one to another of its ops is on one device group. */
 static bool is_together(const TagBound *b, OpId first, OpId last, uint32_t action)
 {
     const uint16_t group = tag_rows_part(b, first, action)->group;

@@ -40,8 +40,7 @@ bool tag_make_heterog(const Question *question, Answer *answer, GError **error)
 
 /* --- Baechi --- */
 
-/* Finds the favourite children, from the mean time of each task and the longest time of each
- * arc. */
+/* Finds favourite children, from the mean time of each task and the longest time of each arc. */
 static bool find_favourites(const TagList *list, uint32_t *favourite, GError **error)
 {
     g_autofree BalanceArc *arc = g_new(BalanceArc, list->n_arcs + 1);

@@ -80,8 +80,7 @@ static void put_attributes(Writer *writer, const TraceNode *node)
     }
 }
 
-/* Writes a node. *owed: seconds by which the rounded durations so far fall short of the true
- * ones. */
+/* Writes a node. *owed: seconds by which rounded durations so far fall short of the true ones. */
 static void put_node(GByteArray *to, const Trace *trace, const TraceNode *node,
                      double *owed)
 {

@@ -83,8 +83,7 @@ bool lower_double_tree(Lower *lower, GError **error)
 
 /* --- trees between machines --- */
 
-/* The first position of each machine that group g has ranks on; *most gets the most ranks of
- * one. */
+/* The first position of each machine with ranks of group g; *most gets the most ranks of one. */
 static GArray *find_heads(const Lower *lower, uint32_t g, uint32_t *most)
 {
     const Topology *topology = sim_network_topology(lower->network);

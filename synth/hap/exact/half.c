@@ -136,8 +136,7 @@ static void add_half(Walk *w, const Needs *needs, const Half *half)
     group->first = at;
 }
 
-/* The step before the backward ops in which saved outputs are converted; false if they cannot
- * be. */
+/* The step before backward ops in which saved outputs are converted; false if they cannot be. */
 static bool price_saved(const Choices *c, const Needs *needs,
                         const FormSet wanted_out[TRANSITION_OUT], Step *step)
 {
@@ -150,8 +149,7 @@ static bool price_saved(const Choices *c, const Needs *needs,
     return true;
 }
 
-/* Adds the parts that are known once all rules are known: saved outputs and the parameters'
- * plans. */
+/* Adds the parts that are known once all rules are: saved outputs and the parameters' plans. */
 static void half_finish(Walk *w, const Choice *choice, const Half *chosen)
 {
     Choices *c = w->choices;

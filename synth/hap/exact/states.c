@@ -73,8 +73,7 @@ static bool is_input(const OpView *view, TensorId tensor)
     return input;
 }
 
-/* Numbers the states of a cut, with the inputs of the next op as outermost digits, in their
- * order. */
+/* Numbers the states of a cut, with inputs of the next op as outermost digits, in their order. */
 static bool number_states(States *s, OpId id, const OpView *view, GError **error)
 {
     enum {

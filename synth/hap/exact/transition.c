@@ -194,8 +194,7 @@ static void choose_plans(const Along *s, uint32_t p, const Half *half,
     }
 }
 
-/* Enumerates which backward ops are deferred, where a step closes a stage before the others'
- * end. */
+/* Enumerates backward ops that are deferred where a step closes a stage before the others' end. */
 static void choose_order(const Along *s, uint32_t k, const Half *half,
                          const Transition *t)
 {
