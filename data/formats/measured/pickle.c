@@ -134,41 +134,31 @@ static bool pickle_stop(Pickle *p, int n)
     return !json_incref(p->answer);
 }
 
+/* Bytes of operations, each with its argument; 0 ends them. */
 static const struct {
-    uint8_t operation;
     bool (*does)(Pickle *p, int argument);
-    int argument;
-} OPERATION[] = {{'.', pickle_stop, 0},
-                 {0x80, pickle_skip, 1},
-                 {0x95, pickle_skip, 8},
-                 {'(', pickle_begin, '('},
-                 {']', pickle_begin, '['},
-                 {'}', pickle_begin, '{'},
-                 {'N', pickle_null, 0},
-                 {0x88, pickle_null, 0},
-                 {0x89, pickle_null, 0},
-                 {'G', pickle_null, 8},
-                 {')', pickle_null, 0},
-                 {'J', pickle_integer, 4},
-                 {'K', pickle_integer, 1},
-                 {'M', pickle_integer, 2},
-                 {0x8a, pickle_integer, 0},
-                 {'X', pickle_text, 4},
-                 {0x8c, pickle_text, 1},
-                 {0x8d, pickle_text, 8},
-                 {'h', pickle_get, 1},
-                 {'j', pickle_get, 4},
-                 {'q', pickle_put, 1},
-                 {'r', pickle_put, 4},
-                 {0x94, pickle_put, 0},
-                 {0x85, pickle_gather, 1 | TUPLE},
-                 {0x86, pickle_gather, 2 | TUPLE},
-                 {0x87, pickle_gather, 3 | TUPLE},
-                 {'t', pickle_gather, MARKED | TUPLE},
-                 {'a', pickle_gather, 1},
-                 {'s', pickle_gather, 2},
-                 {'e', pickle_gather, MARKED},
-                 {'u', pickle_gather, MARKED}};
+    uint8_t operation[20];
+} OPERATION[] = {{pickle_stop, {'.', 0}},
+                 {pickle_skip, {0x80, 1, 0x95, 8}},
+                 {pickle_begin, {'(', '(', ']', '[', '}', '{'}},
+                 {pickle_null, {'N', 0, 0x88, 0, 0x89, 0, ')', 0, 'G', 8}},
+                 {pickle_integer, {'J', 4, 'K', 1, 'M', 2, 0x8a, 0}},
+                 {pickle_text, {'X', 4, 0x8c, 1, 0x8d, 8}},
+                 {pickle_get, {'h', 1, 'j', 4}},
+                 {pickle_put, {'q', 1, 'r', 4, 0x94, 0}},
+                 {pickle_gather,
+                  {'a', 1, 's', 2, 'e', MARKED, 'u', MARKED, 't', MARKED | TUPLE, 0x85,
+                   1 | TUPLE, 0x86, 2 | TUPLE, 0x87, 3 | TUPLE}}};
+
+static bool pickle_step(Pickle *p)
+{
+    const uint8_t operation = p->at < p->end ? (uint8_t)*p->at++ : 0;
+    for (uint32_t i = 0; operation && i < G_N_ELEMENTS(OPERATION); i++)
+        for (const uint8_t *of = OPERATION[i].operation; *of; of += 2)
+            if (*of == operation)
+                return OPERATION[i].does(p, of[1]);
+    return false;
+}
 
 static void pickle_clear(void *item)
 {
@@ -181,14 +171,10 @@ json_t *pickle_parse(const char *file, const char *bytes, gsize length,
     g_autoptr(GArray) stack = g_array_new(false, false, sizeof(PickleItem));
     Pickle p = {bytes, bytes + length, key, stack, json_array(), NULL};
     const char *from = bytes;
-    uint32_t i = 0;
     g_array_set_clear_func(stack, pickle_clear);
-    do {
+    do
         from = p.at;
-        const uint8_t operation = p.at < p.end ? (uint8_t)*p.at++ : 0;
-        for (i = 0; i < G_N_ELEMENTS(OPERATION) && OPERATION[i].operation != operation;)
-            i++;
-    } while (i < G_N_ELEMENTS(OPERATION) && OPERATION[i].does(&p, OPERATION[i].argument));
+    while (pickle_step(&p));
     json_decref(p.memo);
     if (!p.answer)
         refuse(error,
