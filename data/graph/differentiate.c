@@ -44,7 +44,22 @@ static const Update VECTOR = {"adafactor", OP_ADAFACTOR_VECTOR,
                               OP_ADAFACTOR_VECTOR_MASTER, DTYPE_F32, "v"};
 static const Update TALL = {"muon", OP_MUON_TALL, OP_MUON_TALL_MASTER, DTYPE_NONE, "m"};
 
-/* [tensor]: whether products read the parameter as their weights, and nothing else reads it. */
+/* The parameter of the last product before the loss: the head, which frameworks leave in the format
+ * of activations, and to Adam (bitsandbytes' llm_int8_skip_modules; Jordan et al. 2024). */
+static TensorId head_of(const Graph *graph)
+{
+    for (TensorId t = graph->loss; graph_tensor(graph, t)->producer != GRAPH_NONE;) {
+        const Op *op = graph_get_op(graph, graph_tensor(graph, t)->producer);
+        if (strcmp(op_kind_linear(op->kind), "0|1") == 0 &&
+            graph_tensor(graph, op->in[1])->role == ROLE_PARAMETER)
+            return op->in[1];
+        t = op->in[0];
+    }
+    return GRAPH_NONE;
+}
+
+/* [tensor]: whether products read the parameter as their weights, and nothing else reads it;
+ * but for the head. */
 static bool *find_of_products(const Graph *graph)
 {
     bool *product = g_new0(bool, graph_n_tensors(graph));
@@ -55,8 +70,10 @@ static bool *find_of_products(const Graph *graph)
             *(weights ? &product[op->in[i]] : &other[op->in[i]]) = true;
         }
     }
+    const TensorId head = head_of(graph);
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        product[t] &= graph_tensor(graph, t)->role == ROLE_PARAMETER && !other[t];
+        product[t] &=
+            graph_tensor(graph, t)->role == ROLE_PARAMETER && !other[t] && t != head;
     return product;
 }
 

@@ -212,10 +212,11 @@ static void test_adapters(void **state)
     (void)state;
     static const struct {
         const char *planner, *set;
-    } row[] = {{"hap", ""},        {"hidup", ""},
-               {"joint", ""},      {"amp", ""},
-               {"manual", "dp=8"}, {"manual", "tp=2 dp=4"},
-               {"tag", ""},        {"manual", "pp=2 tp=2 dp=2 microbatches=2"}};
+    } row[] = {{"hap", ""},         {"hidup", ""},
+               {"joint", ""},       {"amp", ""},
+               {"manual", "dp=8"},  {"manual", "tp=2 dp=4"},
+               {"tag", ""},         {"manual", "pp=2 tp=2 dp=2 microbatches=2"},
+               {"manual", "zero=3"}};
     for (uint32_t i = 0; i < G_N_ELEMENTS(row); i++) {
         check_proved(row[i].planner,
                      LLAMA "train=lora:2,target=attention.k.+ffn.gate+!head", CLUSTER,

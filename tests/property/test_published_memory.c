@@ -242,6 +242,20 @@ static void test_frozen_weights_are_divided(void **state)
                  (double)whole.bytes[MEMORY_WEIGHTS] / 2, 0.02);
 }
 
+/* Table and head of a 4-bit model stay in 16 bits: Llama-3-8B has 5.59 GB (Transformers with
+ * bitsandbytes: 6.98 G numbers of 4 bits, 1.05 G of 16), beside scales, half a byte in 32, and adapters of 21 M numbers. */
+static void test_head_of_4_bits(void **state)
+{
+    (void)state;
+    const SimMemoryRow row = memory_of(
+        "manual",
+        "llama:layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256,seq=512,"
+        "global_batch=1,precision=bf16-pure,train=lora:8,weights=nf4",
+        "1xrtx-4090", "pp=1");
+    assert_close((double)row.bytes[MEMORY_WEIGHTS],
+                 5.59 * GB * (1 + 1 / 32. * 3.49 / 5.59) + 2 * 21e6, 0.01);
+}
+
 /* ZeRO-3 on 4 GPUs with states on the host: DeepSpeed's estimator counts 2 bytes of a parameter at
  * rest, 24 on the host, and 4 for each of the largest module, which alone is gathered and has
  * gradients: 3.66 and 152 GiB for 6,805 M parameters (DeepSpeed#4527). Programs gather a layer and
@@ -330,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_8_bit_states),
         cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_frozen_weights_are_divided),
+        cmocka_unit_test(test_head_of_4_bits),
         cmocka_unit_test(test_states_on_hosts),
         cmocka_unit_test(test_megatron_on_b200),
     };
