@@ -58,8 +58,7 @@ static GArray *all_kinds(const Graph *graph, const ClusterView *view)
 {
     g_auto(DeviceKinds) found = {0};
     device_kinds(view, view->n_devices, &found);
-    GArray *kinds = g_array_new(FALSE, TRUE, sizeof(Kind));
-    g_array_set_clear_func(kinds, kind_clear);
+    GArray *kinds = array_owning(Kind, kind_clear);
     for (uint32_t k = 0; k < found.n; k++) {
         Kind kind = {.n = found.count[k],
                      .least = all_least(graph, view, &view->device[found.first[k]])};

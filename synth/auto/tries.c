@@ -148,8 +148,7 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
     GPtrArray *tasks = g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
     const GPtrArray *choices = run->portfolio->choices;
     pointers_each (PortfolioChoice, choice, choices) {
-        g_autoptr(GHashTable) known =
-            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+        g_autoptr(GHashTable) known = text_table(g_free);
         for (uint32_t t = 0; t < choice->tries->len - 1; t++) { /* the last: neighbours */
             Task *task = g_new0(Task, 1);
             task->choice = choice;
