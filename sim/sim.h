@@ -186,9 +186,9 @@ double sim_work_s(const SimWork *work, const Device *device, double share);
  * that follow from one another are launched one after the other. 0 where nothing is proved
  * (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
-/* The same by any program of one microbatch, or of two that take turns, in which every GPU has an
- * equal share of all that is cut: what the device computes that takes longest for its part. */
-double sim_even_bound_s(const Graph *graph, const ClusterView *view);
+/* A bound on the seconds in which kinds of devices together do n works, each of them on any of them,
+ * in parts: of the whole work i one of kind k takes seconds[k * n + i]. */
+double sim_divided_bound_s(const DeviceKinds *found, uint32_t n, const double *seconds);
 
 /* The memory that every program of one microbatch without recomputation holds when its forward has
  * ended, on all devices together: bytes that each GPU of a machine holds, and bytes that they

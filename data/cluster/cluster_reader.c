@@ -1,13 +1,12 @@
 /* Numbers of cluster files, and a list of all that is wrong with one. */
 #include "data/cluster/cluster_reader.h"
 
-bool reader_note(ClusterReader *reader, bool good)
+bool reader_note(ClusterReader *reader, bool good, GError **failure)
 {
     if (!good)
         g_string_append_printf(reader->failures, "%s%s",
-                               reader->failures->len ? "; " : "",
-                               reader->failure->message);
-    g_clear_error(&reader->failure);
+                               reader->failures->len ? "; " : "", (*failure)->message);
+    g_clear_error(failure);
     return good;
 }
 
@@ -16,8 +15,10 @@ bool reader_members(ClusterReader *reader, const char *key, const Member *member
 {
     bool good = true;
     for (uint32_t i = 0; i < n; i++) {
-        good &= reader_note(reader, member_read(reader->yaml, key, &member[i], text,
-                                                value, &reader->failure));
+        GError *failure = NULL;
+        good &= reader_note(
+            reader, member_read(reader->yaml, key, &member[i], text, value, &failure),
+            &failure);
     }
     return good;
 }

@@ -19,7 +19,8 @@ static CLEAR_DEFINE(clear, Measurement, m, free_each(m->device, m->shape));
 
 GArray *measurements_new(void)
 {
-    GArray *list = array_owning(Measurement, clear);
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Measurement));
+    g_array_set_clear_func(list, (GDestroyNotify)clear);
     return list;
 }
 
@@ -28,7 +29,8 @@ static CLEAR_DEFINE(clear_table, MeasuredTable, t,
 
 GArray *measured_tables_new(void)
 {
-    GArray *tables = array_owning(MeasuredTable, clear_table);
+    GArray *tables = g_array_new(FALSE, FALSE, sizeof(MeasuredTable));
+    g_array_set_clear_func(tables, (GDestroyNotify)clear_table);
     return tables;
 }
 

@@ -73,7 +73,8 @@ bool store_axes_add(Store *store, const char *axes)
             is_new = true;
         }
     json_decref(object);
-    put_block(store->last_axes, g_strdup(axes));
+    g_free(store->last_axes);
+    store->last_axes = g_strdup(axes);
     return !is_new || axes_make(store);
 }
 

@@ -54,7 +54,8 @@ static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *s
         if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
             continue;
         machine->inner = link_of(&fit->line);
-        put_block(machine->source, g_strdup(source));
+        g_free(machine->source);
+        machine->source = g_strdup(source);
     }
 }
 
@@ -108,6 +109,7 @@ static const char *only_device(const Work *work, GError **error)
     return device;
 }
 
+/* Makes a cluster with one machine of one device per rank. */
 bool calibrate_make_cluster(Work *work, GError **error)
 {
     const char *device = only_device(work, error);
@@ -160,16 +162,23 @@ bool calibrate_take_base(Work *work, GArray *rows, GError **error)
     return true;
 }
 
+static void set_text(char **text, const char *value)
+{
+    g_free(*text);
+    *text = g_strdup(value);
+}
+
+/* Puts the fits into the cluster. */
 bool calibrate_put_fits(Work *work, GError **error)
 {
     Cluster *cluster = work->cluster;
     bool fitted[COLLECTIVES_PRICED] = {false}, any = false;
-    put_block(cluster->name, g_strdup(work->options->name));
+    set_text(&cluster->name, work->options->name);
     array_each (const CalibrationFit, fit, work->fits) {
         if (fit->device) {
             DeviceType *type = find_type(work, fit->device);
             put_op(type, fit);
-            put_block(type->source, g_strdup(work->options->source));
+            set_text(&type->source, work->options->source);
         } else if (fit->place == PLACE_INNER && !fit->curve) {
             put_inner(cluster, fit, work->options->source);
         } else if (fit->place == PLACE_SEND) {
@@ -187,6 +196,6 @@ bool calibrate_put_fits(Work *work, GError **error)
                           "cluster with --base",
                           collective_name((Collective)kind), work->ranks);
     if (any || !cluster->collective_source)
-        put_block(cluster->collective_source, g_strdup(work->options->source));
+        set_text(&cluster->collective_source, work->options->source);
     return true;
 }

@@ -292,7 +292,8 @@ static bool minimise_all(TrialProblem *problem, bool one_start, GError **error)
         if (best && !(now.mape < least))
             continue;
         least = now.mape;
-        put_block(best, trial_problem_logs(problem->costs));
+        g_free(best);
+        best = trial_problem_logs(problem->costs);
     }
     trial_problem_move(problem->costs, best, NULL);
     return trial_problem_evaluate(problem, true, error);
@@ -613,7 +614,7 @@ static bool fit_problem(TrialProblem *problem, const TrialFitOptions *options,
 bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
                GError **error)
 {
-    *fit = (TrialFit){.costs = fitted_costs_with(NULL, COSTS, plan, n),
+    *fit = (TrialFit){.costs = fitted_costs_new(plan, n),
                       .n = n,
                       .predicted_s = g_new0(double, n + 1),
                       .held_out = statistics_agreement(NULL, NULL, 0)};

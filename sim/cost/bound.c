@@ -44,74 +44,51 @@ static Least *all_least(const Graph *graph, const ClusterView *view, const Devic
 
 /* Devices that are alike. */
 typedef struct {
-    double n, price; /* price: of a second on one of them, above 0 */
-    Least *least;    /* [op]; infinite: not in its format */
+    double n, price;       /* price: of a second on one of them, above 0 */
+    const double *seconds; /* [work]; infinite: not in its format */
 } Kind;
 
-static void kind_clear(void *kind)
-{
-    g_free(((Kind *)kind)->least);
-}
-
-/* [Kind], at prices at which each would take as much for the whole work. Caller owns. */
-static GArray *all_kinds(const Graph *graph, const ClusterView *view)
-{
-    g_auto(DeviceKinds) found = {0};
-    device_kinds(view, view->n_devices, &found);
-    GArray *kinds = array_owning(Kind, kind_clear);
-    for (uint32_t k = 0; k < found.n; k++) {
-        Kind kind = {.n = found.count[k],
-                     .least = all_least(graph, view, &view->device[found.first[k]])};
-        double whole = 0;
-        for (OpId op = 0; op < graph_n_ops(graph); op++)
-            whole += isfinite(kind.least[op].whole) ? kind.least[op].whole : 0;
-        kind.price = whole > 0 ? 1 / whole : 1;
-        g_array_append_val(kinds, kind);
-    }
-    return kinds;
-}
-
-/* Ops that are alike, at the price of a kind at which they cost as much there as elsewhere. */
+/* A work at the price of a kind at which it costs as much there as elsewhere. */
 typedef struct {
-    OpId op;
-    double n, price, elsewhere, here;
+    uint32_t work;
+    double price, elsewhere, here;
 } Edge;
 
-static ORDER_DEFINE(by_price, Edge, ASCENDING(price), ASCENDING(op));
+static ORDER_DEFINE(by_price, Edge, ASCENDING(price), ASCENDING(work));
 
-/* The price of an op where it costs least, on any kind but `out`. */
-static double cheapest(GArray *kinds, OpId op, const Kind *out)
+/* The price of a work where it costs least, on any kind but `out`. */
+static double cheapest(GArray *kinds, uint32_t work, const Kind *out)
 {
     double least = INFINITY;
     array_each (const Kind, kind, kinds) {
         if (kind != out)
-            least = fmin(least, kind->price * kind->least[op].whole);
+            least = fmin(least, kind->price * kind->seconds[work]);
     }
     return least;
 }
 
-/* Seconds: the price of all ops where each costs least over that of a second on all devices. */
+/* Seconds: the price of all works where each costs least over that of a second on all devices. */
 static double bound_of_prices(GArray *kinds, GArray *edges)
 {
-    double ops = 0, devices = 0;
+    double works = 0, devices = 0;
     array_each (const Edge, edge, edges)
-        ops += edge->n * cheapest(kinds, edge->op, NULL);
+        works += cheapest(kinds, edge->work, NULL);
     array_each (const Kind, kind, kinds)
         devices += kind->n * kind->price;
-    return ops / devices;
+    return works / devices;
 }
 
 /* Takes the best price of a kind, the others as they are. It is that of an edge: between two of
- * them the prices of the ops and of the devices are linear in it. */
+ * them the prices of the works and of the devices are linear in it. */
 static void settle(GArray *kinds, Kind *kind, GArray *edges)
 {
     double done = 0, open = 0, others = 0, most = 0;
     array_each (const Kind, other, kinds)
         others += other != kind ? other->n * other->price : 0;
     array_each (Edge, edge, edges) {
-        const double s = kind->least[edge->op].whole;
-        edge->elsewhere = edge->n * cheapest(kinds, edge->op, kind);
-        edge->here = isfinite(s) ? edge->n * s : 0;
+        const double s = kind->seconds[edge->work];
+        edge->elsewhere = cheapest(kinds, edge->work, kind);
+        edge->here = isfinite(s) ? s : 0;
         edge->price = isfinite(s) ? edge->elsewhere / edge->here : 0;
         open += edge->here;
     }
@@ -147,31 +124,30 @@ static double path_s(const Graph *graph, const double *once)
     return longest;
 }
 
-/* The ops, one of those that are alike. Caller owns. */
-static GArray *all_edges(const Graph *graph, GArray *kinds)
-{
-    GArray *edges = g_array_new(FALSE, FALSE, sizeof(Edge));
-    g_autofree double *n = g_new0(double, graph_n_ops(graph));
-    for (OpId op = 0; op < graph_n_ops(graph); op++)
-        n[graph_op_alike(graph, op)]++;
-    for (OpId op = 0; op < graph_n_ops(graph); op++) {
-        const Edge edge = {.op = op, .n = n[op]};
-        if (n[op] > 0 && cheapest(kinds, op, NULL) > 0)
-            g_array_append_val(edges, edge);
-    }
-    return edges;
-}
-
-/* Whatever the prices of a second on each kind of device, an op costs at least as much as where it
+/* Whatever the prices of a second on each kind of device, a work costs at least as much as where it
  * is cheapest, and in t seconds all devices together do work of at most t times the price of a
  * second on each of them. The prices decide only how high this bound is. They are set one after
- * the other until it rises no more: the dual of the linear program that divides the ops among the
- * kinds, by coordinates, and so exact for two kinds. Infinite: no device has an op's format. */
-static double work_s(const Graph *graph, GArray *kinds)
+ * the other until it rises no more: the dual of the linear program that divides the works among the
+ * kinds, by coordinates, and so exact for two kinds. At first each kind would take as much for all. */
+double sim_divided_bound_s(const DeviceKinds *found, uint32_t n, const double *seconds)
 {
     enum { ROUNDS = 20 };
     const double enough = 1e-6;
-    g_autoptr(GArray) edges = all_edges(graph, kinds);
+    g_autoptr(GArray) kinds = g_array_new(FALSE, TRUE, sizeof(Kind)),
+                      edges = g_array_new(FALSE, TRUE, sizeof(Edge));
+    for (uint32_t k = 0; k < found->n; k++) {
+        const Kind kind = {found->count[k], 0, seconds + (size_t)k * n};
+        double whole = 0;
+        for (uint32_t i = 0; i < n; i++)
+            whole += isfinite(kind.seconds[i]) ? kind.seconds[i] : 0;
+        g_array_append_val(kinds, kind);
+        g_array_index(kinds, Kind, k).price = whole > 0 ? 1 / whole : 1;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const Edge edge = {.work = i};
+        if (cheapest(kinds, i, NULL) > 0)
+            g_array_append_val(edges, edge);
+    }
     double bound_s = bound_of_prices(kinds, edges), before_s = 0;
     for (uint32_t i = 0; i < ROUNDS && kinds->len > 1 && isfinite(bound_s) &&
                          bound_s > before_s * (1 + enough);
@@ -188,55 +164,22 @@ double sim_compute_bound_s(const Graph *graph, const ClusterView *view)
 {
     if (graph_is_timed(graph) || !cluster_view_check_times(view, graph, NULL))
         return 0;
+    const uint32_t n = graph_n_ops(graph);
     g_autoptr(ClusterView) measured =
         graph_has_times(graph) ? cluster_view_measured(view) : NULL;
-    g_autoptr(GArray) kinds = all_kinds(graph, measured ? measured : view);
-    g_autofree double *once = g_new(double, graph_n_ops(graph));
-    for (OpId op = 0; op < graph_n_ops(graph); op++) {
-        once[op] = INFINITY;
-        array_each (const Kind, kind, kinds)
-            once[op] = fmin(once[op], kind->least[op].once);
+    const ClusterView *priced = measured ? measured : view;
+    g_auto(DeviceKinds) kinds = {0};
+    device_kinds(priced, priced->n_devices, &kinds);
+    g_autofree double *once = g_new(double, n),
+                      *seconds = g_new0(double, (size_t)kinds.n *n);
+    for (uint32_t k = 0; k < kinds.n; k++) {
+        g_autofree Least *least =
+            all_least(graph, priced, &priced->device[kinds.first[k]]);
+        for (OpId op = 0; op < n; op++) { /* those that are alike are one work */
+            once[op] = k > 0 ? fmin(once[op], least[op].once) : least[op].once;
+            seconds[(size_t)k * n + graph_op_alike(graph, op)] += least[op].whole;
+        }
     }
-    const double bound_s = work_s(graph, kinds);
+    const double bound_s = sim_divided_bound_s(&kinds, n, seconds);
     return isfinite(bound_s) ? fmax(bound_s, path_s(graph, once)) : 0;
-}
-
-/* The least part of an op that falls to a device with `part` of all that is cut, when parts are
- * rounded to units: of the dims of its tensors any may be the one that is cut, and the batch of
- * each of two microbatches that take turns. */
-static double least_share(const Graph *graph, const Op *op, double part)
-{
-    enum { TURNS = 2 };
-    double least = part;
-    for (uint32_t i = 0; i < op->n_in + op->n_out; i++) {
-        const Tensor *tensor =
-            graph_tensor(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in]);
-        values_at (const double, units, d, tensor->units, tensor->rank) {
-            if (tensor->units[d] > 1)
-                least = fmin(least, floor(part * units / TURNS) * TURNS / units);
-        }
-    }
-    return least;
-}
-
-double sim_even_bound_s(const Graph *graph, const ClusterView *view)
-{
-    double gpus = 0, most = 0;
-    if (graph_is_timed(graph))
-        return 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        gpus += view->device[j].gpus;
-    items_at (const Device, device, j, view->device, view->n_devices) {
-        if (j > 0 && device_compare(device, &view->device[j - 1]) == 0)
-            continue;
-        g_autofree Least *least = all_least(graph, view, device);
-        double own = 0;
-        for (OpId op = 0; op < graph_n_ops(graph); op++) {
-            const double share =
-                least_share(graph, graph_get_op(graph, op), device->gpus / gpus);
-            own += share > 0 ? fmax(share * least[op].whole, least[op].once) : 0;
-        }
-        most = fmax(most, own);
-    }
-    return most;
 }

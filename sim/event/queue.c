@@ -43,7 +43,8 @@ static void free_chunks(SimChunk *chunk)
 {
     while (chunk) {
         SimChunk *next = chunk->next;
-        put_block(chunk, next);
+        g_free(chunk);
+        chunk = next;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 enum { MOST_DEVICES = 1024, KIB = 1024, LINE = 4 };
 

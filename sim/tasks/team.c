@@ -83,7 +83,8 @@ static uint32_t *number_keys(const uint64_t *key, uint32_t n, uint32_t *n_number
 
 static void color_by(Coloring *c, const uint64_t *key)
 {
-    put_block(c->color, number_keys(key, c->teams->n_devices, &c->n_colors));
+    g_free(c->color);
+    c->color = number_keys(key, c->teams->n_devices, &c->n_colors);
 }
 
 static void color_alone(Coloring *c)

@@ -131,6 +131,11 @@ AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
 AmpModel *synth_amp_model_along_sequence(const Graph *graph, const ClusterView *view,
                                          GError **error);
 
+/* A bound on the seconds, by the fidelities `stage` and `flow`, of strategies of any stages and
+ * replicas with any tensor parallelism inside machines, without context and expert parallelism. 0:
+ * not known (synth/amp/inside.c). */
+double synth_amp_inside_bound_s(const Graph *graph, const ClusterView *view);
+
 /* --- strategies --- */
 
 typedef struct {

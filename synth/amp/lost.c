@@ -4,13 +4,12 @@
  *
  *     the least seconds of a microbatch on the layers before p, forward and back  +  M m_p,
  *     less the gradients of weights that stages before need not wait for (synth/amp/least.c),
- *     and  the same, forward  +  M m_p  +  its all-reduce
  *
  * with m_p the computations of its slowest device (synth/amp/least.c), of a type that is called the
  * stage's level, and the messages among the devices that share its layers. A level and those before
  * it take dp x tmp devices of their types per stage, so they have at most as many stages as these
- * devices make. The link behind a stage is busy for M messages. Devices of more than one machine have
- * the bandwidth between machines at most, others that of the fastest link.
+ * devices make. Devices of more than one machine have the bandwidth between machines at most, others that
+ * of the fastest link.
  *
  * Under a limit of time each stage takes as many layers as it can: since a stage that begins later
  * reaches no less far, the most layers that stages of given levels reach follow stage by stage. If no
@@ -29,10 +28,8 @@ typedef struct {
     uint32_t *step; /* [level]: and the weight of one in a state's number */
     /* [level * (n_layers + 1) + layer]: seconds of all microbatches on the layers before */
     double *all_s;
-    double *late_s;             /* likewise, of a layer: what no stage waits for */
-    double *once_s, *forward_s; /* [layer]: the first terms */
-    double *sync_s;             /* [layer]: all-reduce of the layers before */
-    bool *cut;                  /* [layer]: a stage may begin with it */
+    double *late_s; /* likewise, of a layer: what no stage waits for */
+    double *once_s; /* [layer]: the first term */
 } Reach;
 
 /* The fastest line of n devices that belong together. */
@@ -40,24 +37,6 @@ static LinkCost line_of(const Reach *r, uint32_t n)
 {
     const AmpCluster *cluster = r->search->cluster;
     return n > cluster->most_gpus ? cluster->fastest_between : cluster->fastest;
-}
-
-/* Where states are divided, the bytes are as many, but messages may be other ones. */
-static void lost_fill_sync(Reach *r)
-{
-    const AmpModel *model = r->search->model;
-    const AmpSteps *steps = model->steps;
-    const double dp = r->choice->dp,
-                 byte_s = 2 * (dp - 1) / dp / line_of(r, r->choice->dp).bandwidth;
-    for (uint32_t i = 0; i < steps->gradient->len && r->search->options->zero == 0; i++) {
-        const AmpGradient *g = &g_array_index(steps->gradient, AmpGradient, i);
-        const AmpGradientKind *bytes =
-            &g_array_index(steps->gradient_kind, AmpGradientKind, g->kind);
-        r->sync_s[g_array_index(steps->step, AmpStep, g->step).layer + 1] +=
-            byte_s * (bytes->whole + bytes->cut / r->choice->tmp);
-    }
-    for (uint32_t l = 0; l < model->n_layers; l++)
-        r->sync_s[l + 1] += r->sync_s[l];
 }
 
 /* Adds a level whose types have no faster ones behind them in the list. */
@@ -81,61 +60,7 @@ static void add_level(Reach *r, uint32_t type, uint32_t devices)
         const double once = f + b - late[l];
         r->late_s[(size_t)level * (n + 1) + l] = late[l];
         r->once_s[l + 1] = level > 0 ? MIN(r->once_s[l + 1], once) : once;
-        r->forward_s[l + 1] = level > 0 ? MIN(r->forward_s[l + 1], f) : f;
     }
-}
-
-/* Sums the least seconds of a microbatch on each layer, whatever the device. */
-static void sum_once(Reach *r)
-{
-    for (uint32_t l = 0; l < r->search->model->n_layers; l++) {
-        r->once_s[l + 1] += r->once_s[l];
-        r->forward_s[l + 1] += r->forward_s[l];
-    }
-}
-
-/* Whether a link can be busy with all messages of a border for less than the limit. */
-static bool is_short(const Reach *r, LinkCost line, uint32_t layer)
-{
-    const AmpSteps *steps = r->search->model->steps;
-    const double bytes = MAX(steps->sent[layer - 1], steps->returned[layer - 1]) *
-                         r->choice->mbs / r->choice->tmp;
-    return bytes == 0 ||
-           r->n_microbatches * (line.latency_s + bytes / line.bandwidth) < r->upper_s;
-}
-
-/* Whether devices that share layers may be on several machines: those of some layer can exchange its
- * tensors so within the limit. */
-static bool may_spread(const Reach *r)
-{
-    const AmpModel *model = r->search->model;
-    const AmpDegrees *c = r->choice;
-    g_autofree double *moved = amp_exchanges(model, amp_degree(model, c->tmp), c->mbs,
-                                             r->search->cluster->fastest_between);
-    for (uint32_t l = 0; l < model->n_layers; l++) {
-        const double m = moved[AMP_FORWARD * model->n_layers + l] +
-                         moved[AMP_BACKWARD * model->n_layers + l];
-        if (r->n_microbatches * m < r->upper_s)
-            return true;
-    }
-    return false;
-}
-
-/* Finds the borders whose messages keep the limit. False if there are too few between machines: each
- * device of a stage sends to one of the next, and these pp in a row, or, where stages do not spread,
- * all devices of a replica, are on several machines. */
-static bool find_cuts(Reach *r)
-{
-    const AmpCluster *cluster = r->search->cluster;
-    const AmpDegrees *c = r->choice;
-    const uint32_t in_a_row = c->pp * (may_spread(r) ? 1 : c->tmp),
-                   machines = (in_a_row + cluster->most_gpus - 1) / cluster->most_gpus;
-    uint32_t n_between = 1;
-    for (uint32_t l = 1; l < r->search->model->n_layers; l++) {
-        r->cut[l] = is_short(r, cluster->fastest, l);
-        n_between += is_short(r, cluster->fastest_between, l);
-    }
-    return machines <= n_between;
 }
 
 /* Whether a stage of the layers from `first` up to `end` keeps the limit. */
@@ -143,10 +68,8 @@ static bool is_in_time(const Reach *r, uint32_t level, uint32_t first, uint32_t 
 {
     const size_t row = (size_t)level * (r->search->model->n_layers + 1);
     const double *all_s = r->all_s + row;
-    const double work_s = all_s[end] - all_s[first],
-                 sync_s = r->sync_s[end] - r->sync_s[first];
-    return r->once_s[first] + work_s - r->late_s[row + first] < r->upper_s &&
-           r->forward_s[first] + work_s + sync_s < r->upper_s;
+    return r->once_s[first] + all_s[end] - all_s[first] - r->late_s[row + first] <
+           r->upper_s;
 }
 
 /* The last layer with which the next stage can begin if this one begins with `first`. */
@@ -161,8 +84,6 @@ static uint32_t end_of(const Reach *r, uint32_t level, uint32_t first)
         else
             high = mid - 1;
     }
-    while (low > first && low < n && !r->cut[low])
-        low--;
     return low;
 }
 
@@ -208,15 +129,11 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
                         *step = g_new(uint32_t, model->n_types);
     g_autofree double *all_s = g_new0(double, (size_t)model->n_types *(n + 1)),
                       *late_s = g_new0(double, (size_t)model->n_types *(n + 1)),
-                      *once_s = g_new0(double, n + 1), *forward_s = g_new0(double, n + 1),
-                      *sync_s = g_new0(double, n + 1);
-    g_autofree bool *cut = g_new0(bool, n);
+                      *once_s = g_new0(double, n + 1);
     const double m = model->global_batch / choice->dp / choice->mbs;
-    Reach r = {search, choice, m,      upper_s,   0,      most, step,
-               all_s,  late_s, once_s, forward_s, sync_s, cut};
+    Reach r = {search, choice, m, upper_s, 0, most, step, all_s, late_s, once_s};
     uint32_t devices = 0;
     double n_states = 1;
-    lost_fill_sync(&r);
     for (uint32_t t = 0; t < model->n_types; t++) {
         uint32_t here = 0;
         for (uint32_t d = 0; d < cluster->n_devices; d++)
@@ -228,6 +145,7 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
         if (here > 0)
             add_level(&r, t, devices);
     }
-    sum_once(&r);
-    return !find_cuts(&r) || !reaches_end(&r);
+    for (uint32_t l = 0; l < n; l++) /* whatever the device */
+        once_s[l + 1] += once_s[l];
+    return !reaches_end(&r);
 }

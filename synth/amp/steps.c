@@ -268,16 +268,16 @@ static void time_step(Reading *r, uint32_t i, const Instr *instr, const Device *
     }
 }
 
-/* Whether two instructions compute ops that are alike, in the same forms. */
-static bool computes_alike(const Reading *r, const Instr *a, const Instr *b)
+bool amp_computes_alike(const Graph *graph, const BatchForms *batch, const Instr *a,
+                        const Instr *b)
 {
-    const Op *x = graph_get_op(r->graph, a->op), *y = graph_get_op(r->graph, b->op);
-    bool alike = r->batch->loop[a->op] == r->batch->loop[b->op] &&
+    const Op *x = graph_get_op(graph, a->op), *y = graph_get_op(graph, b->op);
+    bool alike = batch->loop[a->op] == batch->loop[b->op] &&
                  memcmp(a->form, b->form, (x->n_in + x->n_out) * sizeof *a->form) == 0;
     for (uint32_t i = 0; i < x->n_in; i++)
-        alike &= r->batch->form[x->in[i]] == r->batch->form[y->in[i]];
+        alike &= batch->form[x->in[i]] == batch->form[y->in[i]];
     for (uint32_t i = 0; i < x->n_out; i++)
-        alike &= r->batch->form[x->out[i]] == r->batch->form[y->out[i]];
+        alike &= batch->form[x->out[i]] == batch->form[y->out[i]];
     return alike;
 }
 
@@ -293,7 +293,7 @@ static void time_step_once(Reading *r, uint32_t i, const Instr *instr,
     const Instr *before =
         *last ? &r->program->instr[g_array_index(r->found, Numbered, *last - 1).instr]
               : NULL;
-    if (before && computes_alike(r, before, instr))
+    if (before && amp_computes_alike(r->graph, r->batch, before, instr))
         for (size_t k = 0; k < rows; k++)
             r->steps->time_s[k * n + i] = r->steps->time_s[k * n + *last - 1];
     else

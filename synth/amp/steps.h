@@ -1,6 +1,7 @@
 /* The steps that layers take (private to synth). */
 #pragma once
 
+#include "data/program/batch.h"
 #include "synth/amp/amp.h"
 
 typedef enum { AMP_FORWARD, AMP_BACKWARD, AMP_UPDATE, AMP_PASSES } AmpPass;
@@ -85,6 +86,9 @@ void amp_steps_sum(const AmpSteps *steps, AmpModel *model);
 /* Replaces the steps by one step per layer and pass, with the measured times in model->time_s,
  * which include messages. */
 void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
+/* Whether two instructions compute ops that are alike, in the same forms. */
+bool amp_computes_alike(const Graph *graph, const BatchForms *batch, const Instr *a,
+                        const Instr *b);
 /* The tensor whose memory a view shares. */
 TensorId amp_viewed(const Graph *graph, TensorId tensor);
 void amp_steps_free(AmpSteps *steps);

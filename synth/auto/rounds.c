@@ -136,15 +136,15 @@ static void prepare_task(const PortfolioRun *run, Task *task)
     else if (run->hasty && task->phase > FIRST && isfinite(run->best_s))
         task->attempt->reason =
             g_strdup("not tried: a first plan is known; --effort normal tries more");
-    else if (!run->how->all && task->bound_s >= task->upper_s)
+    else if (!run->how->all && task->choice->bound_s >= task->upper_s)
         task->attempt->reason = g_strdup_printf(
             "not tried: it takes at least %.3g s, longer than a plan that is known",
-            task->bound_s);
-    else if (!run->how->all && task->bound_s * (1 + spare) >= task->upper_s)
+            task->choice->bound_s);
+    else if (!run->how->all && task->choice->bound_s * (1 + spare) >= task->upper_s)
         task->attempt->reason =
             g_strdup_printf("not tried: it takes at least %.3g s, at most %g %% less "
                             "than a plan that is known",
-                            task->bound_s, 100 * spare);
+                            task->choice->bound_s, 100 * spare);
     /* whether a planner's own plan is near enough for techniques has to be seen */
     if (try_effort(run) < EFFORT_LONG && task->phase == QUICK &&
         planner_can(task->attempt->planner, PLANNER_STRATEGY))

@@ -33,15 +33,6 @@ static bool cannot_fit(const PortfolioRun *run, const Task *task)
     return !strategy->offload && !sim_memory_floor_fits(&floor, task->view);
 }
 
-/* Whether every device gets an equal share of every cut dimension. */
-static bool is_even(const PortfolioRun *run, const Planner *planner)
-{
-    const RatiosChoice ratios = planner_ratios(run->options);
-    return run->options->strategy.microbatches <= 1 &&
-           (ratios == RATIOS_EVEN ||
-            (ratios == RATIOS_OWN && planner_can(planner, PLANNER_EVEN)));
-}
-
 /* The runtime that the try's plan is for; NULL: none. */
 static const char *try_runtime(const PortfolioRun *run, const PortfolioChoice *choice,
                                const PortfolioTry *attempt)
@@ -49,14 +40,6 @@ static const char *try_runtime(const PortfolioRun *run, const PortfolioChoice *c
     PlannerOptions options = *run->options;
     technique_apply(attempt->set, &options);
     return planner_runtime(attempt->planner, &options, choice->cluster);
-}
-
-/* The choice's machines with the prices of ops that the try's planner sees; NULL: not known. */
-static ClusterView *priced_view(const PortfolioRun *run, const PortfolioChoice *choice,
-                                const PortfolioTry *attempt)
-{
-    return planner_view(run->options, try_runtime(run, choice, attempt), choice->cluster,
-                        attempt->granularity);
 }
 
 /* No plan of any try is faster; 0: not known. Prices differ by runtime only. */
@@ -68,30 +51,11 @@ double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *cho
         const char *name = try_runtime(run, choice, attempt);
         if (!g_hash_table_add(seen, (gpointer)(name ? name : "")))
             continue;
-        g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
+        g_autoptr(ClusterView) view =
+            planner_view(run->options, name, choice->cluster, attempt->granularity);
         least_s = fmin(least_s, view ? sim_compute_bound_s(run->graph, view) : 0);
     }
     return isfinite(least_s) ? least_s : 0;
-}
-
-/* known: [granularity, runtime] the bounds of even shares on the choice's machines so far. */
-static double bound_of(const PortfolioRun *run, const PortfolioChoice *choice,
-                       const PortfolioTry *attempt, GHashTable *known)
-{
-    if (!is_even(run, attempt->planner))
-        return choice->bound_s;
-    const char *runtime = try_runtime(run, choice, attempt);
-    char *key = g_strdup_printf("%d %s", attempt->granularity, runtime ? runtime : "");
-    double *bound_s = g_hash_table_lookup(known, key);
-    if (bound_s) {
-        g_free(key);
-        return *bound_s;
-    }
-    g_autoptr(ClusterView) view = priced_view(run, choice, attempt);
-    bound_s = g_new(double, 1);
-    *bound_s = fmax(choice->bound_s, view ? sim_even_bound_s(run->graph, view) : 0);
-    g_hash_table_insert(known, key, bound_s);
-    return *bound_s;
 }
 
 Effort try_effort(const PortfolioRun *run)
@@ -140,7 +104,7 @@ static uint32_t phase_of(const PortfolioRun *run, const PortfolioChoice *choice,
                    : TECHNIQUES;
 }
 
-static ORDER_POINTERS(by_turn, Task, ASCENDING(phase), ASCENDING(bound_s),
+static ORDER_POINTERS(by_turn, Task, ASCENDING(phase), ASCENDING(choice->bound_s),
                       ASCENDING(number));
 
 GPtrArray *portfolio_tasks(const PortfolioRun *run)
@@ -148,7 +112,6 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
     GPtrArray *tasks = g_ptr_array_new_with_free_func((GDestroyNotify)task_free);
     const GPtrArray *choices = run->portfolio->choices;
     pointers_each (PortfolioChoice, choice, choices) {
-        g_autoptr(GHashTable) known = text_table(g_free);
         for (uint32_t t = 0; t < choice->tries->len - 1; t++) { /* the last: neighbours */
             Task *task = g_new0(Task, 1);
             task->choice = choice;
@@ -157,7 +120,6 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
             task->options = *run->options;
             technique_apply(task->attempt->set, &task->options);
             task->number = tasks->len;
-            task->bound_s = bound_of(run, choice, task->attempt, known);
             g_ptr_array_add(tasks, task);
         }
     }

@@ -51,7 +51,6 @@ typedef struct {
     PortfolioChoice *choice;
     PortfolioTry *attempt;
     uint32_t phase, number; /* when it has its turn */
-    double bound_s;         /* its plan is not faster */
     double upper_s;         /* plans that are not faster are of no use */
     double enough_s;        /* and of these the memory is not counted; 0: it is */
     PlannerOptions options; /* with the try's techniques */

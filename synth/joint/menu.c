@@ -457,8 +457,9 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->cluster = g_steal_pointer(&cluster);
     menu->model = g_steal_pointer(&model);
     menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    menu->kind = array_owning(JointKind, clear_kind);
-    menu->passes = text_table(g_free);
+    menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
+    g_array_set_clear_func(menu->kind, (GDestroyNotify)clear_kind);
+    menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     menu->inside = g_ptr_array_new_with_free_func((GDestroyNotify)free_inside);
     joint_find_kinds(menu, coarse);
     find_modes(menu);
@@ -469,12 +470,12 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
 
 /* The network between machines of two kinds of a wired cluster; NULL: all have the same. Caller
  * frees. */
-static LinkCost *border_lines(const JointMenu *menu, JointProblem *p)
+static LinkCost *border_lines(const JointMenu *menu)
 {
     const uint32_t n = menu->kind->len;
     const ClusterView *view = menu->view;
     bool alike = true;
-    if (!view->cluster->wired || n > 32)
+    if (!view->cluster->wired || n < 2 || n > 32)
         return NULL;
     LinkCost *border = g_new(LinkCost, (size_t)n * n);
     for (uint32_t a = 0; a < n; a++)
@@ -490,10 +491,8 @@ static LinkCost *border_lines(const JointMenu *menu, JointProblem *p)
             alike = alike && border[a * n + b].bandwidth == border[0].bandwidth &&
                     border[a * n + b].latency_s == border[0].latency_s;
         }
-    if (alike) { /* a cable may be narrower than ports */
-        p->bandwidth = fmin(p->bandwidth, border[0].bandwidth);
+    if (alike)
         g_clear_pointer(&border, g_free);
-    }
     return border;
 }
 
@@ -506,7 +505,7 @@ static void fill_network(const JointMenu *menu, JointProblem *p)
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
     p->latency_s = line->latency_s;
     p->bandwidth = line->bandwidth;
-    p->border = border_lines(menu, p);
+    p->border = border_lines(menu);
     for (uint32_t l = 1; l < p->n_layers; l++) {
         p->sent[l] = menu->model->steps->sent[l - 1] * batch;
         p->returned[l] = menu->model->steps->returned[l - 1] * batch;

@@ -126,7 +126,8 @@ static bool apply_pin(SynthPins *pins, const Graph *graph, const Pin *pin, GErro
         matched = true;
         pins->made[t] = pin->made;
         pins->read[t] = pin->read;
-        put_block(pins->text[t], g_strdup(pin->text));
+        g_free(pins->text[t]);
+        pins->text[t] = g_strdup(pin->text);
     }
     if (!matched)
         return refuse(error, "pin '%s': model '%s' has no tensor '%s'", pin->text,

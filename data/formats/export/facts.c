@@ -9,12 +9,14 @@
 
 static void put_number(char **value, LaunchWord word, uint32_t number)
 {
-    put_block(value[word], g_strdup_printf("%u", number));
+    g_free(value[word]);
+    value[word] = g_strdup_printf("%u", number);
 }
 
 static void put_text(char **value, LaunchWord word, const char *text)
 {
-    put_block(value[word], g_strdup(text));
+    g_free(value[word]);
+    value[word] = g_strdup(text);
 }
 
 /* --- the strategy --- */

@@ -166,7 +166,8 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
             error,
             "%s: its first message is not the metadata of a Chakra execution trace",
             reader->file);
-    put_block(reader->trace->version, g_strdup(metadata->version));
+    g_free(reader->trace->version);
+    reader->trace->version = g_strdup(metadata->version);
     chakra__metadata__free_unpacked(metadata, NULL);
     return true;
 }
