@@ -123,7 +123,6 @@ bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
 
 /* --- exchanges --- */
 
-/* Runs the exchange once in every set of members of the group. */
 bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers members,
                         ExecExchange exchange, GError **error)
 {

@@ -148,7 +148,7 @@ ExecBackend *exec_mpi_new(size_t element_bytes)
     mpi->rank = (uint32_t)rank;
     const bool good = blas_open(&mpi->blas, NULL);
     g_assert(good); /* exec_mpi_start has checked it */
-    mpi->team = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, mpi_team_free);
+    mpi->team = text_table(mpi_team_free);
     mpi->type = element_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
     return &mpi->base;
 }

@@ -314,8 +314,7 @@ bool exec_profile_collectives(ExecBackend *backend, const ExecProfile *profile,
                               double bytes, const double *share, uint32_t n_shares,
                               GArray *list, GError **error)
 {
-    GArray *cases = g_array_new(FALSE, FALSE, sizeof(Case));
-    g_array_set_clear_func(cases, (GDestroyNotify)case_clear);
+    GArray *cases = array_owning(Case, case_clear);
     bool good = make_cases(backend, bytes, share, n_shares, cases) ||
                 kilter_fail(error, KILTER_ERROR_FAILED,
                             "no memory for collectives of %.0f bytes", bytes);
@@ -358,8 +357,7 @@ static void join_rows(GArray *list, const GArray *same)
 
 void exec_profile_join(GArray *list)
 {
-    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                       (GDestroyNotify)g_array_unref);
+    g_autoptr(GHashTable) seen = text_table((GDestroyNotify)g_array_unref);
     g_autoptr(GPtrArray) groups = g_ptr_array_new();
     g_autoptr(GArray) gone = g_array_new(FALSE, FALSE, sizeof(guint));
     for (guint i = 0; i < list->len; i++) {

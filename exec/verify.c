@@ -155,8 +155,7 @@ static bool compare(const Verify *v, uint32_t group, uint32_t microbatch, Tensor
     if (!verdict->where || error > verdict->error) {
         verdict->error = error;
         verdict->rank = rank;
-        g_free(verdict->where);
-        verdict->where = instance_name(v, id, form);
+        put_block(verdict->where, instance_name(v, id, form));
     }
     return true;
 }

@@ -444,8 +444,7 @@ static size_t *count_alike(const Rows *rows, const Scope *outer)
 {
     const size_t n = json_array_size(rows->list);
     size_t *alike = g_new0(size_t, n + 1);
-    g_autoptr(GHashTable) first =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) first = text_table(NULL);
     for (size_t i = 0; i < n; i++) {
         if (!rows->folds) {
             alike[i] = 1;

@@ -83,6 +83,9 @@ static inline void free_members(const void *member, gsize size, gsize n)
 /* Unrefs each of the GArrays, which may be NULL. */
 #define unref_arrays(...) unref_all(FREE_LIST(GArray *const, __VA_ARGS__))
 
+/* Frees a block and puts another one, not made of it, in its place. */
+#define put_block(place, block) (g_free(place), (void)((place) = (block)))
+
 /* Calls `free` for a pointer that is not NULL, and leaves NULL in its place. */
 #define let_go(pointer, free) \
     ((void)((pointer) ? ((free)(pointer), (pointer) = NULL) : NULL))
@@ -101,6 +104,21 @@ static inline void free_members(const void *member, gsize size, gsize n)
 #define clear_elements(array, clear)                                             \
     clear_in_place((array)->data, g_array_get_element_size(array), (array)->len, \
                    (GDestroyNotify)(clear))
+
+/* A table by texts, which are its own; `free`: for its values, or NULL. */
+static inline GHashTable *text_table(GDestroyNotify free)
+{
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free);
+}
+
+/* A GArray of Type that calls `clear` for each element that it lets go; new ones are 0. */
+#define array_owning(Type, clear) array_of_owned(sizeof(Type), (GDestroyNotify)(clear))
+static inline GArray *array_of_owned(guint size, GDestroyNotify clear)
+{
+    GArray *array = g_array_new(FALSE, TRUE, size);
+    g_array_set_clear_func(array, clear);
+    return array;
+}
 
 /* For g_array_set_clear_func: frees the block to which an element's first member points. */
 static inline void free_first(gpointer element)

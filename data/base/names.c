@@ -182,8 +182,8 @@ Spec *spec_read(const char *text)
 {
     const char *colon = strchr(text, ':');
     Spec *spec = spec_read_pairs(colon ? spec_after_colon(colon) : "");
-    g_free(spec->word);
-    spec->word = colon ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text);
+    put_block(spec->word,
+              colon ? g_strndup(text, (gsize)(colon - text)) : g_strdup(text));
     return spec;
 }
 

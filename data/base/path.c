@@ -42,8 +42,7 @@ static char *home(void)
     g_autofree char *at = own_file();
     for (int i = 0; at && i < MOST_LEVELS; i++) {
         char *folder = g_path_get_dirname(at);
-        g_free(at);
-        at = folder;
+        put_block(at, folder);
         g_autofree char *installed = g_build_filename(at, "share", "kilter", NULL);
         if (is_home(installed))
             return g_steal_pointer(&installed);

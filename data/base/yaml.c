@@ -53,6 +53,7 @@ struct Yaml {
     YamlLines *lines;
     const cyaml_schema_value_t *schema;
     cyaml_data_t *data;
+    GStringChunk *keys;
 };
 
 /* --- libcyaml's messages about failures --- */
@@ -253,10 +254,10 @@ static void add_fault(Faults *faults, const char *key, bool missing,
     } else {
         g_autofree char *expected = yaml_expected(faults->yaml, name, schema);
         const char *quote = strchr(expected, '\'');
-        g_free(faults->meant);
-        faults->meant = quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
-                                                (int)strcspn(quote + 1, "'"), quote + 1)
-                              : NULL;
+        put_block(faults->meant,
+                  quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
+                                          (int)strcspn(quote + 1, "'"), quote + 1)
+                        : NULL);
         yaml_fail(faults->yaml, &error, key, "unknown key; %s", expected);
     }
     g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",
@@ -387,6 +388,7 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
     g_autoptr(Yaml) yaml = g_new0(Yaml, 1);
     yaml->file = g_strdup(file);
     yaml->schema = schema;
+    yaml->keys = g_string_chunk_new(0);
     if (!load(yaml, length ? text : "", length, error)) /* libyaml takes no NULL */
         return NULL;
     return g_steal_pointer(&yaml);
@@ -406,6 +408,7 @@ void yaml_close(Yaml *yaml)
     cyaml_config_t config = configuration(NULL);
     cyaml_free(&config, yaml->schema, yaml->data, 0);
     yaml_lines_free(yaml->lines);
+    g_string_chunk_free(yaml->keys);
     g_free(yaml->file);
     g_free(yaml);
 }
@@ -427,6 +430,12 @@ bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *fo
     TEXT_OF_ARGUMENTS(text, format);
     return refuse(error, "%s:%u: %.200s%s%s", yaml->file, yaml_lines_at(yaml->lines, key),
                   key, *key ? ": " : "", text);
+}
+
+const char *yaml_at(const Yaml *yaml, const char *format, ...)
+{
+    TEXT_OF_ARGUMENTS(key, format);
+    return g_string_chunk_insert(yaml->keys, key);
 }
 
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,

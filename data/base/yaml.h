@@ -43,6 +43,9 @@ static inline char *yaml_key(const char *parent, const char *name)
     return *parent ? g_strconcat(parent, ".", name, NULL) : g_strdup(name);
 }
 
+/* A key in words, as in yaml_at(yaml, "machines[%u].name", i); it lives as long as the Yaml. */
+const char *yaml_at(const Yaml *yaml, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
 /* Fails with "FILE:LINE: KEY: message" for a key that was read; a missing key gets the line of the
  * nearest key around it. Always false. */
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)

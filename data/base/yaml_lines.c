@@ -207,7 +207,7 @@ YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
     lines->file = file;
     lines->schema = schema;
     lines->shorts = g_array_new(FALSE, FALSE, sizeof(YamlShort));
-    lines->line = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    lines->line = text_table(NULL);
     if (!read_events(lines, text, length, error))
         return NULL;
     lines->file = NULL;

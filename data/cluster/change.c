@@ -313,8 +313,7 @@ static bool add(Cluster *cluster, const char *text, GError **error)
         return false;
     uint32_t number = cluster->n_machines;
     do {
-        g_free(machine.name);
-        machine.name = g_strdup_printf("%s-%u", name, number++);
+        put_block(machine.name, g_strdup_printf("%s-%u", name, number++));
     } while (NAME_ROW(cluster->machine, cluster->n_machines, name, machine.name));
     cluster->machine = g_renew(Machine, cluster->machine, cluster->n_machines + 1);
     cluster->machine[cluster->n_machines++] = machine;
@@ -344,8 +343,7 @@ bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError 
     if (!ok)
         return kilter_prefix(error, "--%s: ", change_name(kind));
     char *name = g_strdup_printf("%s %s %s", cluster->name, change_name(kind), text);
-    g_free(cluster->name);
-    cluster->name = name;
+    put_block(cluster->name, name);
     if (cluster_check(cluster, error))
         return true;
     kilter_prefix(error, "--%s '%.60s': ", change_name(kind), text);

@@ -52,7 +52,7 @@ typedef struct {
     double clock_hz;     /* boost */
     double l2_bytes;     /* the cache that all processors share */
     double process_nm;   /* nm, as energy goes: 16 and 12 are 12, N6 is 7, 4N is 5 */
-    double tf32, fp4;    /* peaks of formats that models are not held in, FLOP/s */
+    double tf32;         /* peak of a format that models are not held in, FLOP/s */
     double memory_share; /* measured: the part of `bandwidth` that streams reach */
     double sustained; /* measured: FLOP/s of large fp32 products at the board's power */
     /* measured: the part of fp32 instructions that are not displaced by others */

@@ -1,12 +1,13 @@
 /* Numbers of cluster files, and a list of all that is wrong with one. */
 #include "data/cluster/cluster_reader.h"
 
-bool reader_note(ClusterReader *reader, bool good, GError **failure)
+bool reader_note(ClusterReader *reader, bool good)
 {
     if (!good)
         g_string_append_printf(reader->failures, "%s%s",
-                               reader->failures->len ? "; " : "", (*failure)->message);
-    g_clear_error(failure);
+                               reader->failures->len ? "; " : "",
+                               reader->failure->message);
+    g_clear_error(&reader->failure);
     return good;
 }
 
@@ -15,10 +16,8 @@ bool reader_members(ClusterReader *reader, const char *key, const Member *member
 {
     bool good = true;
     for (uint32_t i = 0; i < n; i++) {
-        GError *failure = NULL;
-        good &= reader_note(
-            reader, member_read(reader->yaml, key, &member[i], text, value, &failure),
-            &failure);
+        good &= reader_note(reader, member_read(reader->yaml, key, &member[i], text,
+                                                value, &reader->failure));
     }
     return good;
 }

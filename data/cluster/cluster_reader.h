@@ -10,12 +10,13 @@ typedef struct {
     const Yaml *yaml;
     const ClusterText *text;
     Cluster *cluster;
+    GError *failure;   /* of what is read at present, see reader_note */
     GString *failures; /* all messages about what is wrong, separated by "; " */
     Sheets *sheets;    /* NULL until a file names a device or a link */
 } ClusterReader;
 
-/* Adds a failure to the messages, if there is one; returns `good`. */
-bool reader_note(ClusterReader *reader, bool good, GError **failure);
+/* Adds reader->failure to the messages, if there is one; returns `good`. */
+bool reader_note(ClusterReader *reader, bool good);
 
 /* Reads latency and bandwidth, both of which are required. KILTER_ERROR_INPUT. */
 bool reader_link(const ClusterReader *reader, const char *key, const LinkText *text,

@@ -56,7 +56,9 @@ static const cyaml_schema_field_t RATES[] = {
 static const cyaml_schema_field_t KERNELS[] = {KERNEL_FACTOR_MEMBERS(MEMBER_FIELD)
                                                    CYAML_FIELD_END};
 static const cyaml_schema_field_t CHIP[] = {
-    CHIP_SHEET_MEMBERS(MEMBER_FIELD) CHIP_PEAK_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
+    CHIP_SHEET_MEMBERS(MEMBER_FIELD) CHIP_PEAK_MEMBERS(MEMBER_FIELD)
+        OPTIONAL_TEXT("fp4", ChipText, fp4, NAME_MAX_BYTES),
+    CYAML_FIELD_END};
 
 static const cyaml_schema_field_t TYPE[] = {
     TEXT("name", TypeText, name, NAME_MAX_BYTES),

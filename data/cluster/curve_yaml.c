@@ -49,8 +49,7 @@ static bool read_curve(const Yaml *yaml, const char *key, const CurveText *text,
                        const CollectiveCurves *before, CollectiveCurve *curve,
                        GError **error)
 {
-    g_autofree char *kind = yaml_key(key, "collective"),
-                    *device = yaml_key(key, "device"), *hosts = yaml_key(key, "hosts");
+    g_autofree char *kind = yaml_key(key, "collective");
     curve->kind = collective_from_name(text->collective);
     curve->device = g_strdup(text->device);
     curve->source = g_strdup(text->source ? text->source : "");
@@ -63,10 +62,10 @@ static bool read_curve(const Yaml *yaml, const char *key, const CurveText *text,
                       error))
         return false;
     if (curve->hosts > curve->ranks)
-        return yaml_fail(yaml, error, hosts, "expected at most the number of ranks, %u",
-                         curve->ranks);
+        return yaml_fail(yaml, error, yaml_at(yaml, "%s.hosts", key),
+                         "expected at most the number of ranks, %u", curve->ranks);
     if (curve->device && curve->hosts > 1)
-        return yaml_fail(yaml, error, device,
+        return yaml_fail(yaml, error, yaml_at(yaml, "%s.device", key),
                          "not expected: the ranks are on several machines");
     for (uint32_t i = 0; i < before->n; i++)
         if (same_place(&before->curve[i], curve))
@@ -81,9 +80,9 @@ bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText 
 {
     curves->curve = g_new0(CollectiveCurve, n);
     for (uint32_t i = 0; i < n; i++) {
-        g_autofree char *entry = g_strdup_printf("%s[%u]", key, i);
         CollectiveCurve *curve = &curves->curve[i];
-        const bool good = read_curve(yaml, entry, &text[i], curves, curve, error);
+        const bool good = read_curve(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i],
+                                     curves, curve, error);
         curves->n++;
         if (!good)
             return false;

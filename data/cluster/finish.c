@@ -55,8 +55,7 @@ void machine_take_port(Machine *machine, const Cluster *cluster, const LinkSheet
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         if (i == 0 || cluster->machine[i].port.bandwidth < machine->port.bandwidth) {
             machine->port = cluster->machine[i].port;
-            g_free(machine->region);
-            machine->region = g_strdup(cluster->machine[i].region);
+            put_block(machine->region, g_strdup(cluster->machine[i].region));
         }
     machine->port.gpu = pcie ? pcie->bandwidth * pcie->to_nic : 0;
 }

@@ -45,22 +45,21 @@ static bool read_count(const Yaml *yaml, const char *key, const char *text,
 static bool read_range(const Yaml *yaml, const char *parent, FittedRange range,
                        const FittedText *text, Fitted *fitted, GError **error)
 {
-    g_autofree char *key = yaml_key(parent, fitted_range_key(range)),
-                    *least = yaml_key(key, "least"), *most = yaml_key(key, "most");
-    return read_count(yaml, least, text->range[range].least, &fitted->least[range],
-                      error) &&
-           read_count(yaml, most, text->range[range].most, &fitted->most[range], error);
+    g_autofree char *key = yaml_key(parent, fitted_range_key(range));
+    return read_count(yaml, yaml_at(yaml, "%s.least", key), text->range[range].least,
+                      &fitted->least[range], error) &&
+           read_count(yaml, yaml_at(yaml, "%s.most", key), text->range[range].most,
+                      &fitted->most[range], error);
 }
 
 static bool read_error(const Yaml *yaml, const char *parent, uint32_t i, const char *text,
                        FittedError *out, GError **error)
 {
-    g_autofree char *key = g_strdup_printf("%s.errors[%u]", parent, i);
     const char *space = strrchr(text, ' ');
     if (!space || space == text || !number_is(space + 1, &out->error) ||
         !(fabs(out->error) <= WORST))
         return yaml_fail(
-            yaml, error, key,
+            yaml, error, yaml_at(yaml, "%s.errors[%u]", parent, i),
             "expected device types and log(measured / predicted), as 't4 0.03', "
             "got '%s'",
             text);

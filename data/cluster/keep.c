@@ -109,8 +109,7 @@ static void cut_peers(Machine *machine, const bool *keep)
     for (uint32_t a = 0; a < left.n; a++)
         for (uint32_t b = 0; b < left.n; b++)
             left.link[a][b] = all.link[place[a]][place[b]];
-    g_free(machine->peers);
-    machine->peers = peers_text(&left);
+    put_block(machine->peers, peers_text(&left));
     if (!*machine->peers)
         g_clear_pointer(&machine->peers, g_free);
 }

@@ -121,8 +121,6 @@ static bool constants_read_row(const Yaml *yaml, const char *key,
                                KernelConstants *constants, GError **error)
 {
     g_autofree char *name = yaml_key(key, "name");
-    g_autofree char *value = yaml_key(key, "value");
-    g_autofree char *unit = yaml_key(key, "unit");
     uint32_t row = NAME_PLACE(law->constant, law->n, name, text->name);
     if (row == law->n || !isnan(*kernel_constant_at(constants, law, row)))
         return yaml_fail(
@@ -131,10 +129,10 @@ static bool constants_read_row(const Yaml *yaml, const char *key,
             law->name, text->name);
     const KernelConstant *constant = &law->constant[row];
     if (strcmp(text->unit, constant->unit) != 0)
-        return yaml_fail(yaml, error, unit, "expected '%s', got '%s'", constant->unit,
-                         text->unit);
-    return yaml_number(yaml, value, text->value, constant->low, constant->high,
-                       kernel_constant_at(constants, law, row), error);
+        return yaml_fail(yaml, error, yaml_at(yaml, "%s.unit", key),
+                         "expected '%s', got '%s'", constant->unit, text->unit);
+    return yaml_number(yaml, yaml_at(yaml, "%s.value", key), text->value, constant->low,
+                       constant->high, kernel_constant_at(constants, law, row), error);
 }
 
 static bool constants_read_law(const Yaml *yaml, const char *key, const LawText *text,
@@ -145,9 +143,8 @@ static bool constants_read_law(const Yaml *yaml, const char *key, const LawText 
     if (l == G_N_ELEMENTS(LAWS))
         return yaml_fail(yaml, error, name, "unknown law '%s'", text->law);
     for (uint32_t i = 0; i < text->constant_count; i++) {
-        g_autofree char *entry = g_strdup_printf("%s.constants[%u]", key, i);
-        if (!constants_read_row(yaml, entry, &text->constant[i], &LAWS[l], constants,
-                                error))
+        if (!constants_read_row(yaml, yaml_at(yaml, "%s.constants[%u]", key, i),
+                                &text->constant[i], &LAWS[l], constants, error))
             return false;
     }
     return true;
@@ -182,8 +179,8 @@ static bool constants_read(const Yaml *yaml, KernelConstants *constants, GError 
         for (uint32_t i = 0; i < LAWS[l].n; i++)
             *kernel_constant_at(constants, &LAWS[l], i) = NAN;
     for (uint32_t i = 0; i < text->law_count; i++) {
-        g_autofree char *key = g_strdup_printf("laws[%u]", i);
-        if (!constants_read_law(yaml, key, &text->law[i], constants, error))
+        if (!constants_read_law(yaml, yaml_at(yaml, "laws[%u]", i), &text->law[i],
+                                constants, error))
             return false;
     }
     for (uint32_t l = 0; l < G_N_ELEMENTS(LAWS); l++)

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "data/base/assert.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
 
@@ -118,8 +117,7 @@ KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *
     device->peak[KERNEL_FP16] = type->peaks[NUMBERS_F16];
     device->peak[KERNEL_BF16] = type->peaks[NUMBERS_BF16];
     device->peak[KERNEL_FP8] = device->peak[KERNEL_MXFP8] = type->peaks[NUMBERS_F8];
-    device->peak[KERNEL_NVFP4] =
-        type->peaks[NUMBERS_F4] > 0 ? type->peaks[NUMBERS_F4] : type->chip.fp4;
+    device->peak[KERNEL_NVFP4] = type->peaks[NUMBERS_F4];
     device_complete(device);
     if (device->chip.memory_share == 0)
         device->chip.memory_share = device->chip.bus >= HBM_BITS

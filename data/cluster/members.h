@@ -95,9 +95,7 @@ typedef struct {
     X(ChipText, Chip, reach, reach, NUMBER(0.01, 1), false, ALONE, 0)
 
 /* In the section only. */
-#define CHIP_PEAK_MEMBERS(X)                             \
-    X(ChipText, Chip, tf32, tf32, RATE, false, ALONE, 0) \
-    X(ChipText, Chip, fp4, fp4, RATE, false, ALONE, 0)
+#define CHIP_PEAK_MEMBERS(X) X(ChipText, Chip, tf32, tf32, RATE, false, ALONE, 0)
 
 /* Of the section `kernels` of a device type: factors on the times of kernels. */
 #define KERNEL_FACTOR_MEMBER(X, key) \

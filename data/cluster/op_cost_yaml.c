@@ -16,9 +16,8 @@ static bool read_op(const Yaml *yaml, const char *key, const OpCostText *text,
                     double launch_s, OpCost *list, GError **error)
 {
     const OpKind kind = op_kind_from_name(text->kind);
-    g_autofree char *kind_key = yaml_key(key, "kind");
     if (kind == OP_KINDS || list[kind].largest > 0)
-        return yaml_fail(yaml, error, kind_key,
+        return yaml_fail(yaml, error, yaml_at(yaml, "%s.kind", key),
                          "expected the name of an op kind that was not given yet, got "
                          "'%s'",
                          text->kind);
@@ -32,8 +31,8 @@ bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostTe
                    double launch_s, OpCost *cost, GError **error)
 {
     for (uint32_t i = 0; i < n; i++) {
-        g_autofree char *entry = g_strdup_printf("%s[%u]", key, i);
-        if (!read_op(yaml, entry, &text[i], launch_s, cost, error))
+        if (!read_op(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], launch_s, cost,
+                     error))
             return false;
     }
     return true;

@@ -211,7 +211,7 @@ PeersMemo *peers_memo_new(void)
 {
     PeersMemo *memo = g_new(PeersMemo, 1);
     g_mutex_init(&memo->lock);
-    memo->rings = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    memo->rings = text_table(NULL);
     return memo;
 }
 

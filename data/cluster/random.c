@@ -58,8 +58,7 @@ static bool take_range(const Csv *csv, void *data, GError **error)
         !read_end(csv, "high", k, &r->high[k], error))
         return false;
     r->known[k] = true;
-    g_free(r->cluster);
-    r->cluster = g_strdup(csv_text(csv, "cluster"));
+    put_block(r->cluster, g_strdup(csv_text(csv, "cluster")));
     return r->low[k] > 0 && r->low[k] <= r->high[k]
                ? true
                : csv_fail(csv, "high", error, "expected at least what is low");

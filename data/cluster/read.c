@@ -25,12 +25,11 @@ static bool read_pieces(const ClusterReader *reader, const char *key,
         const PieceText *from = &text->piece[pieces->n];
         CollectivePiece *piece = &pieces->piece[pieces->n];
         g_autofree char *entry = g_strdup_printf("%s.pieces[%u]", key, pieces->n);
-        g_autofree char *up_to = yaml_key(entry, "up_to");
-        if (!yaml_quantity(reader->yaml, up_to, from->up_to,
-                           (YamlRange){QUANTITY_BYTES,
-                                       fmax(nextafter(before, INFINITY), SMALLEST),
-                                       LARGEST},
-                           &piece->up_to, error) ||
+        if (!yaml_quantity(
+                reader->yaml, yaml_at(reader->yaml, "%s.up_to", entry), from->up_to,
+                (YamlRange){QUANTITY_BYTES, fmax(nextafter(before, INFINITY), SMALLEST),
+                            LARGEST},
+                &piece->up_to, error) ||
             !reader_link(reader, entry, &from->line, &piece->line, error))
             return false;
         before = piece->up_to;
@@ -76,36 +75,31 @@ static bool read_collectives(ClusterReader *reader)
     Cluster *cluster = reader->cluster;
     const CollectivesText *text = reader->text->collectives;
     const uint32_t n_kinds = count_kinds(text);
-    GError *failure = NULL;
     bool good = true;
     if (n_kinds == 0)
-        good = reader_note(reader, wire(reader, &failure), &failure);
+        good = reader_note(reader, wire(reader, &reader->failure));
     cluster->collective_source = g_strdup(text && text->source ? text->source
                                           : cluster->wired     ? WIRED
                                                                : "");
     for (uint32_t kind = 0; n_kinds > 0 && kind < COLLECTIVES_PRICED; kind++) {
         g_autofree char *key = yaml_key("collectives", collective_name(kind));
         if (!text->kind[kind]) {
-            good =
-                reader_note(reader,
-                            yaml_fail(reader->yaml, &failure, key,
-                                      "missing; expected this kind as well, or none of "
-                                      "the six where machines name their nic"),
-                            &failure);
+            good = reader_note(
+                reader, yaml_fail(reader->yaml, &reader->failure, key,
+                                  "missing; expected this kind as well, or none of "
+                                  "the six where machines name their nic"));
             continue;
         }
         good &= reader_note(reader,
                             reader_link(reader, key, &text->kind[kind]->line,
-                                        &cluster->collective[kind], &failure) &&
+                                        &cluster->collective[kind], &reader->failure) &&
                                 read_pieces(reader, key, text->kind[kind],
-                                            &cluster->pieces[kind], &failure),
-                            &failure);
+                                            &cluster->pieces[kind], &reader->failure));
     }
-    return good & reader_note(reader,
-                              !text || !text->send ||
-                                  reader_link(reader, "collectives.send", text->send,
-                                              &cluster->transfer, &failure),
-                              &failure);
+    return good &
+           reader_note(reader, !text || !text->send ||
+                                   reader_link(reader, "collectives.send", text->send,
+                                               &cluster->transfer, &reader->failure));
 }
 
 /* Reads all cables; collects failures. */
@@ -121,11 +115,11 @@ static bool read_cables(ClusterReader *reader, NetworkSpec *spec)
     for (; spec->n_links < text->cable_count; spec->n_links++) {
         const CableText *cable = &text->cable[spec->n_links];
         NetworkLink *link = &spec->explicit_link[spec->n_links];
-        g_autofree char *key = g_strdup_printf("topology.links[%u]", spec->n_links);
-        GError *failure = NULL;
-        good &= reader_note(reader,
-                            reader_link(reader, key, &cable->line, &link->cost, &failure),
-                            &failure);
+        good &= reader_note(
+            reader,
+            reader_link(reader,
+                        yaml_at(reader->yaml, "topology.links[%u]", spec->n_links),
+                        &cable->line, &link->cost, &reader->failure));
         link->from = g_strdup(cable->from);
         link->to = g_strdup(cable->to);
     }
@@ -220,15 +214,14 @@ static bool read_fit(ClusterReader *reader, GError **error)
 /* Reads all sections and reports all failures together; checks that need all sections come last. */
 static bool read_parts(ClusterReader *reader, GError **error)
 {
-    GError *failure = NULL;
     const bool types = reader_types(reader);
     if (reader_machines(reader) & types)
         read_collectives(reader);
-    reader_note(reader, read_curves(reader, &failure), &failure);
-    reader_note(reader, read_network(reader, &failure), &failure);
-    reader_note(reader, cluster_read_regions(reader, &failure), &failure);
-    reader_note(reader, read_tuning(reader, &failure), &failure);
-    reader_note(reader, read_fit(reader, &failure), &failure);
+    reader_note(reader, read_curves(reader, &reader->failure));
+    reader_note(reader, read_network(reader, &reader->failure));
+    reader_note(reader, cluster_read_regions(reader, &reader->failure));
+    reader_note(reader, read_tuning(reader, &reader->failure));
+    reader_note(reader, read_fit(reader, &reader->failure));
     if (reader->failures->len > 0)
         return refuse(error, "%s", reader->failures->str);
     cluster_finish(reader->cluster);

@@ -99,13 +99,13 @@ static bool read_one_link(ClusterReader *reader, const char *key, const LinkText
                           const Machine *machine, LinkCost *line, GError **error)
 {
     const LinkSheet *link;
-    g_autofree char *link_key = yaml_key(key, "link");
     if (!text->link)
         return reader_link(reader, key, text, line, error);
     if (text->latency || text->bandwidth || text->count)
         return yaml_fail(reader->yaml, error, key,
                          "expected either a link's name or latency and bandwidth");
-    if (!find_link(reader, link_key, text->link, &link, error))
+    if (!find_link(reader, yaml_at(reader->yaml, "%s.link", key), text->link, &link,
+                   error))
         return false;
     *line = link_sheet_line(link, 1, machine->gpus);
     return true;
@@ -148,8 +148,8 @@ static bool read_inner(ClusterReader *reader, const char *key, const GroupText *
     if (joined && !text->inner && (text->peer || (sheet && sheet->bridge))) {
         /* bridges between all GPUs: as many as there are rings */
         if (text->peer) {
-            g_autofree char *peer = yaml_key(key, "peer");
-            if (!read_one_link(reader, peer, text->peer, machine, &machine->inner, error))
+            if (!read_one_link(reader, yaml_at(reader->yaml, "%s.peer", key), text->peer,
+                               machine, &machine->inner, error))
                 return false;
         } else {
             machine->inner = link_sheet_line(
@@ -176,12 +176,12 @@ static bool read_inner(ClusterReader *reader, const char *key, const GroupText *
 static bool read_peers(ClusterReader *reader, const char *key, const GroupText *text,
                        const DeviceSheet *sheet, Machine *machine, GError **error)
 {
-    g_autofree char *peers_key = yaml_key(key, "peers");
     g_autoptr(GError) failure = NULL;
     Peers peers;
     if (text->peers) {
         if (!peers_parse(text->peers, machine->gpus, &peers, &failure))
-            return yaml_fail(reader->yaml, error, peers_key, "%s", failure->message);
+            return yaml_fail(reader->yaml, error, yaml_at(reader->yaml, "%s.peers", key),
+                             "%s", failure->message);
         machine->peers = peers_text(&peers);
         return true;
     }
@@ -230,8 +230,7 @@ static bool read_islands(ClusterReader *reader, const char *key, const GroupText
 static bool read_port(ClusterReader *reader, const char *key, const GroupText *text,
                       const DeviceSheet *sheet, Port *port, GError **error)
 {
-    g_autofree char *nic = yaml_key(key, "nic"), *nics = yaml_key(key, "nics"),
-                    *own = yaml_key(key, "port");
+    g_autofree char *nics = yaml_key(key, "nics"), *own = yaml_key(key, "port");
     const LinkSheet *link;
     uint32_t count = 1;
     *port = (Port){0};
@@ -244,7 +243,8 @@ static bool read_port(ClusterReader *reader, const char *key, const GroupText *t
     if (!text->nic)
         return !text->nics || yaml_fail(reader->yaml, error, nics,
                                         "expected nic as well, what each of them is");
-    if (!find_link(reader, nic, text->nic, &link, error) ||
+    if (!find_link(reader, yaml_at(reader->yaml, "%s.nic", key), text->nic, &link,
+                   error) ||
         (text->nics &&
          !yaml_uint(reader->yaml, nics, text->nics, 1, 1000, &count, error)))
         return false;
@@ -312,10 +312,9 @@ static bool read_devices(ClusterReader *reader, const char *key, const GroupText
                          text->type ? "type" : "device");
     for (uint32_t p = 0; p < text->part_count; p++) {
         g_autofree char *entry = g_strdup_printf("%s[%u]", devices, p);
-        g_autofree char *gpus_key = yaml_key(entry, "gpus");
         if (!read_part_type(reader, entry, &text->part[p], &part[p].type, sheet, error) ||
-            !yaml_uint(reader->yaml, gpus_key, text->part[p].gpus, 1, GPUS_MAX,
-                       &part[p].gpus, error))
+            !yaml_uint(reader->yaml, yaml_at(reader->yaml, "%s.gpus", entry),
+                       text->part[p].gpus, 1, GPUS_MAX, &part[p].gpus, error))
             return false;
         gpus += part[p].gpus;
     }
@@ -330,47 +329,44 @@ static bool read_devices(ClusterReader *reader, const char *key, const GroupText
 static bool read_gpus(ClusterReader *reader, const char *key, const GroupText *text,
                       Machine *machine, const DeviceSheet **sheet, GError **error)
 {
-    g_autofree char *gpus = yaml_key(key, "gpus");
     if (text->part_count > 0)
         return read_devices(reader, key, text, machine, sheet, error);
     return read_type_of(reader, key, text, machine, sheet, error) &&
            (text->gpus ||
-            yaml_fail(reader->yaml, error, gpus, "missing; expected this key"));
+            yaml_fail(reader->yaml, error, yaml_at(reader->yaml, "%s.gpus", key),
+                      "missing; expected this key"));
 }
 
 /* Reads a group's machine and their number, collecting failures. `used`: GPUs of groups before. */
 static bool read_group(ClusterReader *reader, const char *key, const GroupText *text,
                        uint32_t used, Machine *machine, uint32_t *count)
 {
-    GError *failure = NULL;
     const DeviceSheet *sheet = NULL;
-    g_autofree char *count_key = yaml_key(key, "count"), *gpus = yaml_key(key, "gpus");
     *machine = (Machine){.inner = {0, INFINITY}, /* a single GPU crosses no link */
                          .domain = text->domain,
                          .region = text->region,
                          .gpus = 1};
     *count = 1;
     bool good = reader_note(
-        reader, read_gpus(reader, key, text, machine, &sheet, &failure), &failure);
-    good &= reader_note(reader,
-                        !text->count || yaml_uint(reader->yaml, count_key, text->count, 1,
-                                                  GPUS_MAX, count, &failure),
-                        &failure);
+        reader, read_gpus(reader, key, text, machine, &sheet, &reader->failure));
+    good &= reader_note(
+        reader,
+        !text->count || yaml_uint(reader->yaml, yaml_at(reader->yaml, "%s.count", key),
+                                  text->count, 1, GPUS_MAX, count, &reader->failure));
     good &= reader_members(reader, key, MACHINE_MEMBER, MACHINE_NUMBERS, text, machine);
     good &= reader_note(
-        reader, read_port(reader, key, text, sheet, &machine->port, &failure), &failure);
+        reader, read_port(reader, key, text, sheet, &machine->port, &reader->failure));
     if (!good)
         return false;
     if ((uint64_t)*count * machine->gpus > GPUS_MAX - used)
-        return reader_note(reader,
-                           yaml_fail(reader->yaml, &failure, gpus,
-                                     "expected at most %d GPUs in the cluster", GPUS_MAX),
-                           &failure);
-    return reader_note(reader,
-                       read_peers(reader, key, text, sheet, machine, &failure) &&
-                           read_inner(reader, key, text, sheet, machine, &failure) &&
-                           read_islands(reader, key, text, sheet, machine, &failure),
-                       &failure);
+        return reader_note(reader, yaml_fail(reader->yaml, &reader->failure,
+                                             yaml_at(reader->yaml, "%s.gpus", key),
+                                             "expected at most %d GPUs in the cluster",
+                                             GPUS_MAX));
+    return reader_note(
+        reader, read_peers(reader, key, text, sheet, machine, &reader->failure) &&
+                    read_inner(reader, key, text, sheet, machine, &reader->failure) &&
+                    read_islands(reader, key, text, sheet, machine, &reader->failure));
 }
 
 /* The group's name: the file's, or its device's, with a number if that is taken. Caller frees. */
@@ -386,8 +382,7 @@ static char *group_name(const ClusterReader *reader, const GroupText *text,
         g_autofree char *first = g_strconcat(name, "-0", NULL);
         if (!g_hash_table_contains(seen, name) && !g_hash_table_contains(seen, first))
             return name;
-        g_free(name);
-        name = g_strdup_printf("%s.%u", type, i);
+        put_block(name, g_strdup_printf("%s.%u", type, i));
     }
 }
 
@@ -396,12 +391,10 @@ static bool machines_add_all(ClusterReader *reader, const char *key,
                              const GroupText *text, Machine machine, uint32_t count,
                              GHashTable *seen, GArray *list)
 {
-    g_autofree char *name_key = yaml_key(key, "name");
     g_autofree char *name = group_name(reader, text, &machine, seen);
     const char *peers = machine.peers; /* of the group */
     const MachinePart *part = machine.part;
     for (uint32_t n = 0; n < count; n++) {
-        GError *failure = NULL;
         machine.name = count > 1 ? g_strdup_printf("%s-%u", name, n) : g_strdup(name);
         machine.source = g_strdup(text->source ? text->source : "");
         machine.peers = g_strdup(peers);
@@ -410,11 +403,10 @@ static bool machines_add_all(ClusterReader *reader, const char *key,
         machine.region = g_strdup(text->region);
         g_array_append_val(list, machine);
         if (!g_hash_table_add(seen, machine.name))
-            return reader_note(reader,
-                               yaml_fail(reader->yaml, &failure, name_key,
-                                         "expected a new name, got '%s' again",
-                                         machine.name),
-                               &failure);
+            return reader_note(reader, yaml_fail(reader->yaml, &reader->failure,
+                                                 yaml_at(reader->yaml, "%s.name", key),
+                                                 "expected a new name, got '%s' again",
+                                                 machine.name));
     }
     return true;
 }

@@ -9,11 +9,12 @@ static bool read_formats(const ClusterReader *reader, const char *type_key,
                          GError **error)
 {
     for (Numbers n = 0; text && n < NUMBERS; n++) {
-        g_autofree char *key =
-            g_strdup_printf("%s.%s.%s", type_key, name, numbers_name(n));
-        if (text->of[n] && !yaml_quantity(reader->yaml, key, text->of[n],
-                                          (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
-                                          &rates[n], error))
+        if (text->of[n] &&
+            !yaml_quantity(
+                reader->yaml,
+                yaml_at(reader->yaml, "%s.%s.%s", type_key, name, numbers_name(n)),
+                text->of[n], (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &rates[n],
+                error))
             return false;
     }
     return true;
@@ -36,21 +37,28 @@ static bool read_rates(const ClusterReader *reader, const char *type_key,
 static bool read_ops(const ClusterReader *reader, const char *type_key,
                      const TypeText *text, DeviceType *type, GError **error)
 {
-    g_autofree char *key = yaml_key(type_key, "ops");
     if (text->op_count == 0)
         return true;
     type->op = g_new0(OpCost, OP_KINDS);
-    return op_costs_read(reader->yaml, key, text->op_count, text->op, type->launch_s,
-                         type->op, error);
+    return op_costs_read(reader->yaml, yaml_at(reader->yaml, "%s.ops", type_key),
+                         text->op_count, text->op, type->launch_s, type->op, error);
 }
 
+/* Files of Kilter 1.5.0 and before have the peak in fp4 here; it is peaks.fp4 since. */
 static bool read_chip(const ClusterReader *reader, const char *type_key,
-                      const ChipText *text, Chip *chip, GError **error)
+                      const ChipText *text, DeviceType *type, GError **error)
 {
     g_autofree char *key = yaml_key(type_key, "chip");
+    Chip *chip = &type->chip;
+    double old = 0;
     if (text &&
-        !members_read(reader->yaml, key, CHIP_MEMBER, CHIP_NUMBERS, text, chip, error))
+        (!members_read(reader->yaml, key, CHIP_MEMBER, CHIP_NUMBERS, text, chip, error) ||
+         (text->fp4 &&
+          !yaml_quantity(reader->yaml, yaml_at(reader->yaml, "%s.fp4", key), text->fp4,
+                         (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST}, &old, error))))
         return false;
+    if (type->peaks[NUMBERS_F4] == 0)
+        type->peaks[NUMBERS_F4] = old;
     return !text || chip_is_known(chip) ||
            yaml_fail(reader->yaml, error, key,
                      "expected the keys bandwidth, and processors or clock");
@@ -92,7 +100,7 @@ static bool read_type(ClusterReader *reader, uint32_t i, GError **error)
                          CLUSTER_MAX_FITTED);
     return read_rates(reader, key, text, type->rates, error) &&
            read_formats(reader, key, "peaks", text->peaks, type->peaks, error) &&
-           read_chip(reader, key, text->chip, &type->chip, error) &&
+           read_chip(reader, key, text->chip, type, error) &&
            read_kernels(reader, key, text, type, error) &&
            read_ops(reader, key, text, type, error);
 }
@@ -104,8 +112,7 @@ bool reader_types(ClusterReader *reader)
     cluster->type = g_new0(DeviceType, reader->text->type_count);
     cluster->n_types = reader->text->type_count;
     for (uint32_t i = 0; i < cluster->n_types; i++) {
-        GError *failure = NULL;
-        good &= reader_note(reader, read_type(reader, i, &failure), &failure);
+        good &= reader_note(reader, read_type(reader, i, &reader->failure));
     }
     return good;
 }

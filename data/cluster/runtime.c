@@ -116,8 +116,7 @@ Runtime *runtime_load(const char *name, GError **error)
     Runtime *runtime = runtime_take(yaml_read(file, &SCHEMA, error), error);
     if (!part || !runtime)
         return runtime;
-    g_free(runtime->name);
-    runtime->name = g_strdup(name);
+    put_block(runtime->name, g_strdup(name));
     runtime->context_bytes = runtime->communicator_bytes = 0;
     if (allocated) {
         runtime->workspace_bytes = 0;

@@ -12,6 +12,36 @@ enum { SHEET_TEXT_MAX = 1000, SHEET_NAMES_MAX = 16, SHEET_ROWS_MAX = 1000 };
 
 /* --- texts --- */
 
+/* clang-format off */
+#define RANGE_SHARE RANGE_NUMBER(1e-3, 1)
+#define DEVICE_MEMBERS(X)                                                                              \
+    X(DeviceText, DeviceSheet, memory, memory_bytes, BYTES(SMALLEST), true, ALONE, NAN)                \
+    X(DeviceText, DeviceSheet, power, power_w, QUANTITY(POWER, SMALLEST, LARGEST), true, ALONE, NAN)   \
+    X(DeviceText, DeviceSheet, machine, most_gpus, COUNT(1, GPUS_MAX), false, ALONE, 0)
+#define LINK_SHEET_MEMBERS(X)                                                                          \
+    X(LinkText, LinkSheet, bandwidth, bandwidth, BANDWIDTH, true, ALONE, NAN)                          \
+    X(LinkText, LinkSheet, sums, sums, NUMBER(1, LARGEST_SLOWDOWN), false, ALONE, 0)                   \
+    X(LinkText, LinkSheet, tree_sums, tree_sums, NUMBER(1, LARGEST_SLOWDOWN), false, ALONE, 0)         \
+    X(LinkText, LinkSheet, own, own, NUMBER(0, 1), false, ALONE, 0)
+#define ROW_MEMBERS(X)                                                                                 \
+    X(RowText, LinkRow, least, least, NUMBER(0, 1e6), true, ALONE, NAN)                                \
+    X(RowText, LinkRow, bandwidth, bandwidth, BANDWIDTH, true, ALONE, NAN)
+#define LINKS_MEMBERS(X)                                                                               \
+    X(LinksText, Sheets, fastest_port, fastest_port, BANDWIDTH, true, ALONE, NAN)                      \
+    X(LinksText, Sheets, unknown_port, unknown_port, BANDWIDTH, true, ALONE, NAN)                      \
+    X(LinksText, Sheets, most_nvlinks, most_nvlinks, COUNT(1, 1000), true, ALONE, NAN)
+#define LINK_SHARE_MEMBERS(X)                                                                          \
+    X(LinkShareText, LinkSheet, share, share, SHARE, true, ALONE, NAN)                           \
+    X(LinkShareText, LinkSheet, base, base_s, TIME, true, ALONE, NAN)                                  \
+    X(LinkShareText, LinkSheet, hop, hop_s, TIME, true, ALONE, NAN)                                    \
+    X(LinkShareText, LinkSheet, to_nic, to_nic, SHARE, false, ALONE, 0)
+/* Of links without a row of their own. */
+#define OTHERS_MEMBERS(X)                                                                              \
+    X(OthersText, LinkSheet, link_share, share, SHARE, true, ALONE, NAN)                         \
+    X(OthersText, LinkSheet, base, base_s, TIME, true, ALONE, NAN)                                     \
+    X(OthersText, LinkSheet, hop, hop_s, TIME, true, ALONE, NAN)
+/* clang-format on */
+
 typedef struct {
     char *format, *rate;
 } PeakText;
@@ -22,7 +52,8 @@ typedef struct {
     char *gpus, *links, *source;
 } PeersText;
 typedef struct {
-    char *name, *description, *memory, *power, *machine, *bridge, *source;
+    char *name, *description, *bridge, *source;
+    DEVICE_MEMBERS(MEMBER_TEXT)
     ChipText chip;
     char **alias, **product, **pci;
     PeakText *peak;
@@ -31,25 +62,29 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
-    char *name, *bandwidth, *sums, *tree_sums, *own, *source;
+    char *name, *source;
+    LINK_SHEET_MEMBERS(MEMBER_TEXT)
 } LinkText;
 typedef struct {
-    char *least, *bandwidth;
+    ROW_MEMBERS(MEMBER_TEXT)
 } RowText;
 typedef struct {
     LinkText *link;
     RowText *nvlink, *xgmi, *pcie;
     uint32_t link_count, nvlink_count, xgmi_count, pcie_count;
-    char *fastest_port, *unknown_port, *most_nvlinks, *source;
+    char *source;
+    LINKS_MEMBERS(MEMBER_TEXT)
 } LinksText;
 typedef struct {
     char *device, *format, *share, *source;
 } DeviceShareText;
 typedef struct {
-    char *link, *share, *base, *hop, *to_nic, *source;
+    char *link, *source;
+    LINK_SHARE_MEMBERS(MEMBER_TEXT)
 } LinkShareText;
 typedef struct {
-    char *device_share, *link_share, *base, *hop, *source;
+    char *device_share, *source;
+    OTHERS_MEMBERS(MEMBER_TEXT)
 } OthersText;
 typedef struct {
     DeviceShareText *device;
@@ -80,28 +115,22 @@ static const cyaml_schema_field_t DEVICE[] = {
     NAMES("pci", pci),
     CHIP_SHEET_MEMBERS(CHIP_FIELD)
     LIST("peak", DeviceText, peak, PeakText, PEAK, SHEET_FORMATS),
-    TEXT("memory", DeviceText, memory, NAME_MAX_BYTES),
     LIST("links", DeviceText, port, PortText, PORT, SHEET_MAX_LINKS),
     OPTIONAL_LIST("peers", DeviceText, peers, PeersText, PEERS, SHEET_MAX_PEERS),
-    OPTIONAL_TEXT("machine", DeviceText, machine, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES), TEXT("power", DeviceText, power, NAME_MAX_BYTES),
+    DEVICE_MEMBERS(MEMBER_FIELD) OPTIONAL_TEXT("bridge", DeviceText, bridge, NAME_MAX_BYTES),
     TEXT("source", DeviceText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t DEVICE_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, DeviceText, DEVICE)};
 
 static const cyaml_schema_field_t LINK[] = {
-    TEXT("name", LinkText, name, NAME_MAX_BYTES), TEXT("bandwidth", LinkText, bandwidth, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("sums", LinkText, sums, NAME_MAX_BYTES), OPTIONAL_TEXT("tree_sums", LinkText, tree_sums, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("own", LinkText, own, NAME_MAX_BYTES),
+    TEXT("name", LinkText, name, NAME_MAX_BYTES), LINK_SHEET_MEMBERS(MEMBER_FIELD)
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
-static const cyaml_schema_field_t ROW[] = {
-    TEXT("least", RowText, least, NAME_MAX_BYTES), TEXT("bandwidth", RowText, bandwidth, NAME_MAX_BYTES), CYAML_FIELD_END};
+static const cyaml_schema_field_t ROW[] = {ROW_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t LINKS[] = {
     LIST("links", LinksText, link, LinkText, LINK, SHEET_ROWS_MAX),
     LIST("nvlink", LinksText, nvlink, RowText, ROW, SHEET_ROWS_MAX), LIST("xgmi", LinksText, xgmi, RowText, ROW, SHEET_ROWS_MAX),
     LIST("pcie", LinksText, pcie, RowText, ROW, SHEET_ROWS_MAX),
-    TEXT("fastest_port", LinksText, fastest_port, NAME_MAX_BYTES), TEXT("unknown_port", LinksText, unknown_port, NAME_MAX_BYTES),
-    TEXT("most_nvlinks", LinksText, most_nvlinks, NAME_MAX_BYTES), TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+    LINKS_MEMBERS(MEMBER_FIELD) TEXT("source", LinksText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_value_t LINKS_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, LinksText, LINKS)};
 
@@ -110,13 +139,10 @@ static const cyaml_schema_field_t DEVICE_SHARE[] = {
     TEXT("share", DeviceShareText, share, NAME_MAX_BYTES),
     TEXT("source", DeviceShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t LINK_SHARE[] = {
-    TEXT("link", LinkShareText, link, NAME_MAX_BYTES), TEXT("share", LinkShareText, share, NAME_MAX_BYTES),
-    TEXT("base", LinkShareText, base, NAME_MAX_BYTES), TEXT("hop", LinkShareText, hop, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("to_nic", LinkShareText, to_nic, NAME_MAX_BYTES), TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
+    TEXT("link", LinkShareText, link, NAME_MAX_BYTES), LINK_SHARE_MEMBERS(MEMBER_FIELD)
+    TEXT("source", LinkShareText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t OTHERS[] = {
-    TEXT("device_share", OthersText, device_share, NAME_MAX_BYTES),
-    TEXT("link_share", OthersText, link_share, NAME_MAX_BYTES), TEXT("base", OthersText, base, NAME_MAX_BYTES),
-    TEXT("hop", OthersText, hop, NAME_MAX_BYTES),
+    TEXT("device_share", OthersText, device_share, NAME_MAX_BYTES), OTHERS_MEMBERS(MEMBER_FIELD)
     TEXT("source", OthersText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t SHARES[] = {
     LIST("devices", SharesText, device, DeviceShareText, DEVICE_SHARE, SHEET_ROWS_MAX),
@@ -128,6 +154,17 @@ static const cyaml_schema_value_t SHARES_SCHEMA = {
 /* clang-format on */
 
 /* --- numbers --- */
+
+static const Member DEVICE_MEMBER[] = {DEVICE_MEMBERS(MEMBER_ROW)},
+                    LINK_SHEET_MEMBER[] = {LINK_SHEET_MEMBERS(MEMBER_ROW)},
+                    ROW_MEMBER[] = {ROW_MEMBERS(MEMBER_ROW)},
+                    LINKS_MEMBER[] = {LINKS_MEMBERS(MEMBER_ROW)},
+                    LINK_SHARE_MEMBER[] = {LINK_SHARE_MEMBERS(MEMBER_ROW)},
+                    OTHERS_MEMBER[] = {OTHERS_MEMBERS(MEMBER_ROW)};
+
+/* Reads the numbers of a section by all rows of a table. */
+#define READ_NUMBERS(yaml, key, rows, text, value, error) \
+    members_read(yaml, key, rows, G_N_ELEMENTS(rows), text, value, error)
 
 static Yaml *open_data(const char *name, const cyaml_schema_value_t *schema,
                        GError **error)
@@ -161,17 +198,15 @@ static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *de
                        GError **error)
 {
     for (uint32_t i = 0; i < text->peak_count; i++) {
-        g_autofree char *name = g_strdup_printf("peak[%u].format", i);
-        g_autofree char *rate = g_strdup_printf("peak[%u].rate", i);
         SheetFormat format;
-        if (!find_format(yaml, name, text->peak[i].format, &format, error) ||
-            !yaml_quantity(yaml, rate, text->peak[i].rate,
+        if (!find_format(yaml, yaml_at(yaml, "peak[%u].format", i), text->peak[i].format,
+                         &format, error) ||
+            !yaml_quantity(yaml, yaml_at(yaml, "peak[%u].rate", i), text->peak[i].rate,
                            (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
                            &device->peak[format], error))
             return false;
     }
     device->chip.tf32 = device->peak[SHEET_TF32];
-    device->chip.fp4 = device->peak[SHEET_FP4];
     return device->peak[SHEET_FP32] > 0 ||
            yaml_fail(yaml, error, "peak", "expected the format fp32");
 }
@@ -180,13 +215,12 @@ static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText 
                        DeviceSheet *device, GError **error)
 {
     for (uint32_t i = 0; i < text->port_count; i++) {
-        g_autofree char *link = g_strdup_printf("links[%u].link", i);
-        g_autofree char *count = g_strdup_printf("links[%u].count", i);
         g_autoptr(GError) failure = NULL;
         if (!sheets_link(sheets, text->port[i].link, &failure))
-            return yaml_fail(yaml, error, link, "%s", failure->message);
-        if (!yaml_uint(yaml, count, text->port[i].count, 1, 1000, &device->link[i].count,
-                       error))
+            return yaml_fail(yaml, error, yaml_at(yaml, "links[%u].link", i), "%s",
+                             failure->message);
+        if (!yaml_uint(yaml, yaml_at(yaml, "links[%u].count", i), text->port[i].count, 1,
+                       1000, &device->link[i].count, error))
             return false;
         device->link[device->n_links++].name = g_strdup(text->port[i].link);
     }
@@ -198,15 +232,15 @@ static bool read_sheet_peers(const Yaml *yaml, const DeviceText *text,
                              DeviceSheet *device, GError **error)
 {
     for (uint32_t i = 0; i < text->peers_count; i++) {
-        g_autofree char *gpus = g_strdup_printf("peers[%u].gpus", i);
-        g_autofree char *links = g_strdup_printf("peers[%u].links", i);
         g_autoptr(GError) failure = NULL;
         Peers peers;
         uint32_t n;
-        if (!yaml_uint(yaml, gpus, text->peers[i].gpus, 2, PEERS_MAX_GPUS, &n, error))
+        if (!yaml_uint(yaml, yaml_at(yaml, "peers[%u].gpus", i), text->peers[i].gpus, 2,
+                       PEERS_MAX_GPUS, &n, error))
             return false;
         if (!peers_parse(text->peers[i].links, n, &peers, &failure))
-            return yaml_fail(yaml, error, links, "%s", failure->message);
+            return yaml_fail(yaml, error, yaml_at(yaml, "peers[%u].links", i), "%s",
+                             failure->message);
         device->peers[device->n_peers].gpus = n;
         device->peers[device->n_peers++].links = peers_text(&peers);
     }
@@ -223,20 +257,12 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
     device->alias = copy_names(text->alias, text->alias_count);
     device->product = copy_names(text->product, text->product_count);
     device->pci = copy_names(text->pci, text->pci_count);
-    double bytes = 0;
-    if (!yaml_quantity(yaml, "memory", text->memory,
-                       (YamlRange){QUANTITY_BYTES, SMALLEST, LARGEST}, &bytes, error) ||
-        !yaml_quantity(yaml, "power", text->power,
-                       (YamlRange){QUANTITY_POWER, SMALLEST, LARGEST}, &device->power_w,
-                       error) ||
-        (text->machine && !yaml_uint(yaml, "machine", text->machine, 1, GPUS_MAX,
-                                     &device->most_gpus, error)) ||
+    if (!READ_NUMBERS(yaml, "", DEVICE_MEMBER, text, device, error) ||
         !members_read(yaml, "", CHIP_MEMBER, CHIP_SHEET_NUMBERS, &text->chip,
                       &device->chip, error))
         return false;
     if (device->chip.bandwidth == 0)
         return yaml_fail(yaml, error, "bandwidth", "missing; expected this key");
-    device->memory_bytes = (uint64_t)bytes;
     return read_peaks(yaml, text, device, error) &&
            read_ports(yaml, sheets, text, device, error) &&
            read_sheet_peers(yaml, text, device, error);
@@ -249,25 +275,13 @@ static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
     table->row = g_new0(LinkRow, n);
     for (; table->n < n; table->n++) {
         LinkRow *row = &table->row[table->n];
-        g_autofree char *least = g_strdup_printf("%s[%u].least", name, table->n);
-        g_autofree char *bandwidth = g_strdup_printf("%s[%u].bandwidth", name, table->n);
-        const double low = table->n ? nextafter(row[-1].least, INFINITY) : 0;
-        if (!yaml_number(yaml, least, text[table->n].least, low, 1e6, &row->least,
-                         error) ||
-            !yaml_quantity(yaml, bandwidth, text[table->n].bandwidth,
-                           (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                           &row->bandwidth, error))
+        g_autofree char *key = g_strdup_printf("%s[%u]", name, table->n);
+        if (!READ_NUMBERS(yaml, key, ROW_MEMBER, &text[table->n], row, error))
             return false;
+        if (table->n && row->least <= row[-1].least)
+            return yaml_fail(yaml, error, key, "expected more than the row before has");
     }
     return true;
-}
-
-static bool read_factor(const Yaml *yaml, uint32_t i, const char *name, const char *text,
-                        double low, double *value, GError **error)
-{
-    g_autofree char *key = g_strdup_printf("links[%u].%s", i, name);
-    return !text || yaml_number(yaml, key, text, low, low > 0 ? LARGEST_SLOWDOWN : 1,
-                                value, error);
 }
 
 static bool read_links(Sheets *sheets, GError **error)
@@ -279,31 +293,18 @@ static bool read_links(Sheets *sheets, GError **error)
     sheets->link = g_new0(LinkSheet, text->link_count);
     for (uint32_t i = 0; i < text->link_count; i++) {
         LinkSheet *link = &sheets->link[sheets->n_links++];
-        g_autofree char *key = g_strdup_printf("links[%u].bandwidth", i);
         const LinkText *of = &text->link[i];
         link->name = g_strdup(of->name);
         link->source = g_strdup(of->source);
-        if (!yaml_quantity(yaml, key, of->bandwidth,
-                           (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                           &link->bandwidth, error) ||
-            !read_factor(yaml, i, "sums", of->sums, 1, &link->sums, error) ||
-            !read_factor(yaml, i, "tree_sums", of->tree_sums, 1, &link->tree_sums,
-                         error) ||
-            !read_factor(yaml, i, "own", of->own, 0, &link->own, error))
+        if (!READ_NUMBERS(yaml, yaml_at(yaml, "links[%u]", i), LINK_SHEET_MEMBER, of,
+                          link, error))
             return false;
     }
     return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
                       error) &&
            read_table(yaml, "xgmi", text->xgmi, text->xgmi_count, &sheets->xgmi, error) &&
            read_table(yaml, "pcie", text->pcie, text->pcie_count, &sheets->pcie, error) &&
-           yaml_quantity(yaml, "fastest_port", text->fastest_port,
-                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                         &sheets->fastest_port, error) &&
-           yaml_quantity(yaml, "unknown_port", text->unknown_port,
-                         (YamlRange){QUANTITY_BANDWIDTH, SMALLEST, LARGEST},
-                         &sheets->unknown_port, error) &&
-           yaml_uint(yaml, "most_nvlinks", text->most_nvlinks, 1, 1000,
-                     &sheets->most_nvlinks, error);
+           READ_NUMBERS(yaml, "", LINKS_MEMBER, text, sheets, error);
 }
 
 static const double LEAST_SHARE = 1e-3;
@@ -311,21 +312,17 @@ static const double LEAST_SHARE = 1e-3;
 static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets,
                         GError **error)
 {
-    double share;
+    LinkSheet other = {0};
     if (!yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
                      &sheets->share, error) ||
-        !yaml_number(yaml, "others.link_share", text->link_share, LEAST_SHARE, 1, &share,
-                     error) ||
-        !yaml_quantity(yaml, "others.base", text->base,
-                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->base_s,
-                       error) ||
-        !yaml_quantity(yaml, "others.hop", text->hop,
-                       (YamlRange){QUANTITY_TIME, 0, LONGEST_S}, &sheets->hop_s, error))
+        !READ_NUMBERS(yaml, "others", OTHERS_MEMBER, text, &other, error))
         return false;
+    sheets->base_s = other.base_s;
+    sheets->hop_s = other.hop_s;
     for (uint32_t i = 0; i < sheets->n_links; i++) {
-        sheets->link[i].share = share;
-        sheets->link[i].base_s = sheets->base_s;
-        sheets->link[i].hop_s = sheets->hop_s;
+        sheets->link[i].share = other.share;
+        sheets->link[i].base_s = other.base_s;
+        sheets->link[i].hop_s = other.hop_s;
     }
     return true;
 }
@@ -336,8 +333,7 @@ static void set_share(DeviceSheet *device, SheetFormat format, double share,
 {
     KILTER_ASSERT(format < SHEET_FORMATS && share >= 0 && share <= 1);
     device->share[format] = share;
-    g_free(device->share_source[format]);
-    device->share_source[format] = g_strdup(source);
+    put_block(device->share_source[format], g_strdup(source));
     if (format == SHEET_FP16 && !device->share_source[SHEET_BF16])
         set_share(device, SHEET_BF16, share, source);
 }
@@ -349,12 +345,12 @@ static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
     const DeviceShareText *text = &((const SharesText *)yaml_data(yaml))->device[i];
     if (device && !device_sheet_is_called(device, text->device))
         return true;
-    g_autofree char *format_key = g_strdup_printf("devices[%u].format", i);
-    g_autofree char *share_key = g_strdup_printf("devices[%u].share", i);
     SheetFormat format;
     double share;
-    if (!find_format(yaml, format_key, text->format, &format, error) ||
-        !yaml_number(yaml, share_key, text->share, LEAST_SHARE, 1, &share, error))
+    if (!find_format(yaml, yaml_at(yaml, "devices[%u].format", i), text->format, &format,
+                     error) ||
+        !yaml_number(yaml, yaml_at(yaml, "devices[%u].share", i), text->share,
+                     LEAST_SHARE, 1, &share, error))
         return false;
     if (device)
         set_share(device, format, share, text->source);
@@ -364,24 +360,14 @@ static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
 static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *text,
                             Sheets *sheets, GError **error)
 {
-    g_autofree char *name = g_strdup_printf("links[%u].link", i);
-    g_autofree char *share = g_strdup_printf("links[%u].share", i);
-    g_autofree char *base = g_strdup_printf("links[%u].base", i);
-    g_autofree char *hop = g_strdup_printf("links[%u].hop", i);
-    g_autofree char *to_nic = g_strdup_printf("links[%u].to_nic", i);
+    g_autofree char *key = g_strdup_printf("links[%u]", i);
     g_autoptr(GError) failure = NULL;
     LinkSheet *link = (LinkSheet *)sheets_link(sheets, text->link, &failure);
     if (!link)
-        return yaml_fail(yaml, error, name, "%s", failure->message);
-    g_free(link->share_source);
-    link->share_source = g_strdup(text->source);
-    return yaml_number(yaml, share, text->share, LEAST_SHARE, 1, &link->share, error) &&
-           yaml_quantity(yaml, base, text->base, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
-                         &link->base_s, error) &&
-           yaml_quantity(yaml, hop, text->hop, (YamlRange){QUANTITY_TIME, 0, LONGEST_S},
-                         &link->hop_s, error) &&
-           (!text->to_nic || yaml_number(yaml, to_nic, text->to_nic, LEAST_SHARE, 1,
-                                         &link->to_nic, error));
+        return yaml_fail(yaml, error, yaml_at(yaml, "%s.link", key), "%s",
+                         failure->message);
+    put_block(link->share_source, g_strdup(text->source));
+    return READ_NUMBERS(yaml, key, LINK_SHARE_MEMBER, text, link, error);
 }
 
 static bool read_shares(Sheets *sheets, GError **error)
@@ -427,10 +413,11 @@ static bool load_devices(Sheets *sheets, GError **error)
         if (!load_device(sheets, i, error))
             return false;
     for (uint32_t i = 0; i < shares->device_count; i++) {
-        g_autofree char *name = g_strdup_printf("devices[%u].device", i);
         g_autoptr(GError) failure = NULL;
         if (!sheets_device(sheets, shares->device[i].device, &failure))
-            return yaml_fail(sheets->shares, error, name, "%s", failure->message);
+            return yaml_fail(sheets->shares, error,
+                             yaml_at(sheets->shares, "devices[%u].device", i), "%s",
+                             failure->message);
     }
     return true;
 }

@@ -128,9 +128,8 @@ Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
     g_autoptr(GString) failures = g_string_new(NULL);
     GError *failure = NULL;
     for (; tuning->n < text->rule_count; tuning->n++) {
-        g_autofree char *rule = g_strdup_printf("%s%srules[%u]", key, dot, tuning->n);
-        if (!read_rule(yaml, rule, &text->rule[tuning->n], &tuning->rule[tuning->n],
-                       &failure))
+        if (!read_rule(yaml, yaml_at(yaml, "%s%srules[%u]", key, dot, tuning->n),
+                       &text->rule[tuning->n], &tuning->rule[tuning->n], &failure))
             add_failure(failures, &failure);
     }
     if (text->piece &&

@@ -28,10 +28,8 @@ static char *gradient_name(const Backward *b, TensorId of, const char *suffix)
 {
     const char *base = graph_tensor(b->graph, of)->name;
     char *name = g_strdup_printf("%s.%s", base, suffix);
-    for (uint32_t i = 2; graph_find(b->graph, name) != GRAPH_NONE; i++) {
-        g_free(name);
-        name = g_strdup_printf("%s.%s.%u", base, suffix, i);
-    }
+    for (uint32_t i = 2; graph_find(b->graph, name) != GRAPH_NONE; i++)
+        put_block(name, g_strdup_printf("%s.%s.%u", base, suffix, i));
     return name;
 }
 

@@ -19,8 +19,7 @@ static CLEAR_DEFINE(clear, Measurement, m, free_each(m->device, m->shape));
 
 GArray *measurements_new(void)
 {
-    GArray *list = g_array_new(FALSE, FALSE, sizeof(Measurement));
-    g_array_set_clear_func(list, (GDestroyNotify)clear);
+    GArray *list = array_owning(Measurement, clear);
     return list;
 }
 
@@ -29,8 +28,7 @@ static CLEAR_DEFINE(clear_table, MeasuredTable, t,
 
 GArray *measured_tables_new(void)
 {
-    GArray *tables = g_array_new(FALSE, FALSE, sizeof(MeasuredTable));
-    g_array_set_clear_func(tables, (GDestroyNotify)clear_table);
+    GArray *tables = array_owning(MeasuredTable, clear_table);
     return tables;
 }
 

@@ -308,8 +308,8 @@ static const ModelEntry *split_spec(const char *spec, char **name, const char **
     if (entry)
         return entry;
     *list = model_spec_list(spec);
-    g_free(*name);
-    *name = **list ? g_strndup(spec, (gsize)(*list - 1 - spec)) : g_strdup(spec);
+    put_block(*name,
+              **list ? g_strndup(spec, (gsize)(*list - 1 - spec)) : g_strdup(spec));
     return NULL;
 }
 

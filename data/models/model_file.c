@@ -87,7 +87,6 @@ char *model_file_path(const char *path)
                : g_strdup(path);
 }
 
-/* A model in the block language of data/families.yaml. */
 bool model_file_is_yaml(const char *path)
 {
     return g_str_has_suffix(path, ".yaml") || g_str_has_suffix(path, ".yml");

@@ -103,8 +103,7 @@ bool model_training(const ModelParams *params, TrainedParts *training)
     for (uint32_t w = 0; word[w]; w++)
         for (uint32_t i = 0; i < G_N_ELEMENTS(TARGET); i++)
             if (strcmp(TARGET[i].word, word[w]) == 0) {
-                g_free(word[w]);
-                word[w] = g_strdup(TARGET[i].names);
+                put_block(word[w], g_strdup(TARGET[i].names));
                 break;
             }
     g_autofree char *names = g_strjoinv("+", word);

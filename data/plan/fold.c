@@ -175,8 +175,7 @@ static CLEAR_DEFINE(fold_chain_clear, FoldChain, chain,
 static void fold_open(Fold *f)
 {
     const uint32_t n = f->program->n;
-    g_autoptr(GHashTable) stems =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) stems = text_table(NULL);
     f->op = g_new(FoldName, graph_n_ops(f->graph));
     f->tensor = g_new(FoldName, graph_n_tensors(f->graph));
     for (OpId id = 0; id < graph_n_ops(f->graph); id++)

@@ -30,7 +30,6 @@ static bool read_ratio_row(const Reader *r, size_t k, const json_t *row)
     return true;
 }
 
-/* Reads the ratios, which determine the numbers of segments and devices. */
 bool reader_ratios(const Reader *r)
 {
     Plan *plan = r->plan;

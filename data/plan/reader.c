@@ -7,7 +7,6 @@
 #include "data/base/units.h"
 
 #include <math.h>
-#include <string.h>
 
 bool reader_fail(const Reader *r, const char *key, size_t i, const char *format, ...)
 {

@@ -6,7 +6,6 @@
 #include "data/base/error.h"
 #include "data/base/text.h"
 
-/* "instruction 12 (text): reason" */
 bool check_wrong(const Check *check, const char *format, ...)
 {
     TEXT_OF_ARGUMENTS(reason, format);
@@ -121,8 +120,6 @@ void check_make(Check *check, TensorId tensor, Form form, bool partial)
                   form, partial);
 }
 
-/* Whether the instruction's microbatch suits its op or tensor, which has parts of microbatches or
- * is whole. */
 bool check_microbatch(const Check *check, bool has_parts)
 {
     const uint32_t n = check->program->n_microbatches;
@@ -145,7 +142,6 @@ bool check_group(const Check *check, uint16_t group)
                        check->n_groups == 1 ? "" : "s", group);
 }
 
-/* So many microbatches more have come to a sum, which is there when all have. */
 void check_add_to(Check *check, uint32_t group, TensorId tensor, Form form, uint32_t n)
 {
     KILTER_ASSERT(n > 0 && n <= check->program->n_microbatches);

@@ -108,9 +108,9 @@ char *program_dot(const Program *program, const Graph *graph)
         .graph = graph,
         .folded = program->n > MAX_SINGLE,
         .text = g_string_new("digraph program {\n  rankdir=TB; node [fontsize=10];\n"),
-        .node = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-        .maker = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-        .edge = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+        .node = text_table(NULL),
+        .maker = text_table(NULL),
+        .edge = text_table(NULL),
     };
     items_each (const Instr, instr, program->instr, program->n) {
         const uint32_t node = dot_add_node(&dot, instr);

@@ -73,8 +73,7 @@ bool store_axes_add(Store *store, const char *axes)
             is_new = true;
         }
     json_decref(object);
-    g_free(store->last_axes);
-    store->last_axes = g_strdup(axes);
+    put_block(store->last_axes, g_strdup(axes));
     return !is_new || axes_make(store);
 }
 

@@ -127,8 +127,7 @@ static bool open_database(Store *store, int flags, GError **error)
     g_autofree char *path = g_canonicalize_filename(store->file, NULL);
     if (flags & SQLITE_OPEN_URI) {
         g_autofree char *escaped = g_uri_escape_string(path, "/", TRUE);
-        g_free(path);
-        path = g_strconcat("file:", escaped, "?immutable=1", NULL);
+        put_block(path, g_strconcat("file:", escaped, "?immutable=1", NULL));
     }
     if (sqlite3_open_v2(path, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL) !=
             SQLITE_OK ||
@@ -176,9 +175,9 @@ static Store *store_new(const char *file)
 {
     Store *store = g_new0(Store, 1);
     store->file = g_strdup(file);
-    store->part = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    store->part = text_table(NULL);
     store->made = g_ptr_array_new_with_free_func(g_free);
-    store->axis = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    store->axis = text_table(NULL);
     return store;
 }
 

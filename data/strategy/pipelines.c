@@ -181,8 +181,7 @@ bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t 
     if (!(s->ranks ? take_ranks(&p, error) : divide_devices(&p, error)))
         return false;
     pipelines->n = p.n;
-    g_free(pipelines->pipeline);
-    pipelines->pipeline = g_new0(StrategyLayout, p.n);
+    put_block(pipelines->pipeline, g_new0(StrategyLayout, p.n));
     for (uint32_t k = 0; k < p.n; k++)
         if (!lay_out_one(&p, k, &pipelines->pipeline[k], error))
             return false;

@@ -137,7 +137,6 @@ char *recompute_words(Recompute mode)
     return words->len ? g_string_free(g_steal_pointer(&words), FALSE) : g_strdup("none");
 }
 
-/* The names, "a, b or c". Caller frees. */
 char *recompute_names(void)
 {
     g_autoptr(GString) names = g_string_new("none, full");

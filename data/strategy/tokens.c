@@ -39,8 +39,7 @@ static bool add_layer(const Strategy *s, const Graph *graph, const Op *op,
                       "expert_tokens: expected %u numbers for the experts of %s, got %u",
                       experts, graph_layer_name(graph, op->layer), g_strv_length(item));
     double *sum = sums_of(s, list, experts), fullest = 0;
-    g_free(tokens->pdata[op->layer]);
-    tokens->pdata[op->layer] = sum;
+    put_block(tokens->pdata[op->layer], sum);
     for (uint32_t e = 0; e < experts; e++)
         fullest = MAX(fullest, sum[e + 1] - sum[e]);
     return fullest <= most * (1 + 1e-9) ||

@@ -123,7 +123,7 @@ static ncclComm_t *cuda_team(Cuda *cuda, const ExecExchange *e)
 void cuda_teams_connect(Cuda *cuda, const ncclUniqueId *id)
 {
     ncclComm_t *all = g_new0(ncclComm_t, cuda->n_places);
-    cuda->teams = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    cuda->teams = text_table(g_free);
     g_hash_table_insert(cuda->teams, g_strdup(""), all);
     cuda_check_nccl(cuda, ncclGroupStart(), "ncclGroupStart");
     for (uint32_t i = 0; i < cuda->n_places; i++) {

@@ -45,8 +45,8 @@ static double advise_cost_number(GHashTable *numbers, const DeviceType *type)
 bool advise_prices_read(char **price, char **power, const Cluster *cluster,
                         AdvisePrices *prices, GError **error)
 {
-    prices->price = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    prices->power = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    prices->price = text_table(g_free);
+    prices->power = text_table(g_free);
     return advise_cost_read(price, "--price",
                             "DEVICE=DOLLARS per GPU and hour, such as h100=2.5", cluster,
                             prices->price, error) &&

@@ -54,8 +54,7 @@ static void put_inner(Cluster *cluster, const CalibrationFit *fit, const char *s
         if (machine->gpus == 1 || (fit->type != UINT32_MAX && fit->type != machine->type))
             continue;
         machine->inner = link_of(&fit->line);
-        g_free(machine->source);
-        machine->source = g_strdup(source);
+        put_block(machine->source, g_strdup(source));
     }
 }
 
@@ -109,7 +108,6 @@ static const char *only_device(const Work *work, GError **error)
     return device;
 }
 
-/* Makes a cluster with one machine of one device per rank. */
 bool calibrate_make_cluster(Work *work, GError **error)
 {
     const char *device = only_device(work, error);
@@ -162,23 +160,16 @@ bool calibrate_take_base(Work *work, GArray *rows, GError **error)
     return true;
 }
 
-static void set_text(char **text, const char *value)
-{
-    g_free(*text);
-    *text = g_strdup(value);
-}
-
-/* Puts the fits into the cluster. */
 bool calibrate_put_fits(Work *work, GError **error)
 {
     Cluster *cluster = work->cluster;
     bool fitted[COLLECTIVES_PRICED] = {false}, any = false;
-    set_text(&cluster->name, work->options->name);
+    put_block(cluster->name, g_strdup(work->options->name));
     array_each (const CalibrationFit, fit, work->fits) {
         if (fit->device) {
             DeviceType *type = find_type(work, fit->device);
             put_op(type, fit);
-            set_text(&type->source, work->options->source);
+            put_block(type->source, g_strdup(work->options->source));
         } else if (fit->place == PLACE_INNER && !fit->curve) {
             put_inner(cluster, fit, work->options->source);
         } else if (fit->place == PLACE_SEND) {
@@ -196,6 +187,6 @@ bool calibrate_put_fits(Work *work, GError **error)
                           "cluster with --base",
                           collective_name((Collective)kind), work->ranks);
     if (any || !cluster->collective_source)
-        set_text(&cluster->collective_source, work->options->source);
+        put_block(cluster->collective_source, g_strdup(work->options->source));
     return true;
 }

@@ -97,15 +97,17 @@ static bool residuals_take_range(const Csv *csv, void *data, GError **error)
         return true;
     range->says = says;
     memcpy(range->at, at, sizeof at);
-    g_free(range->words);
-    range->words = g_strdup_printf(
-        "%.0f published runs%s%s%s%s%s%s", n, strcmp(generation, ANY) ? " on " : "",
-        strcmp(generation, ANY) ? generation : "", strcmp(bits, ANY) ? " in " : "",
-        strcmp(bits, ANY) ? bits : "", strcmp(bits, ANY) ? " bits" : "",
-        strcmp(family, ANY) ? (strcmp(family, "experts") == 0   ? " with experts"
-                               : strcmp(family, "sharded") == 0 ? " with sharded states"
-                                                                : " without experts")
-                            : "");
+    put_block(
+        range->words,
+        g_strdup_printf(
+            "%.0f published runs%s%s%s%s%s%s", n, strcmp(generation, ANY) ? " on " : "",
+            strcmp(generation, ANY) ? generation : "", strcmp(bits, ANY) ? " in " : "",
+            strcmp(bits, ANY) ? bits : "", strcmp(bits, ANY) ? " bits" : "",
+            strcmp(family, ANY)
+                ? (strcmp(family, "experts") == 0   ? " with experts"
+                   : strcmp(family, "sharded") == 0 ? " with sharded states"
+                                                    : " without experts")
+                : ""));
     return true;
 }
 

@@ -37,8 +37,7 @@ static bool is_used(const Trial *trial)
 
 uint32_t trial_list_alike(const GArray *list, uint32_t *first)
 {
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = text_table(NULL);
     for (uint32_t i = 0; i < list->len; i++) {
         const Trial *trial = trial_at(list, i);
         gpointer known;
@@ -181,8 +180,7 @@ static Trial whole(const TrialCluster *fitted)
 
 static void describe(DeviceType *type, const RuntimeMemory *runtime, uint32_t trials)
 {
-    g_free(type->source);
-    type->source = g_strdup_printf("fitted by kilter fit to %u trials", trials);
+    put_block(type->source, g_strdup_printf("fitted by kilter fit to %u trials", trials));
     if (runtime->n > 0)
         type->runtime_bytes = (uint64_t)runtime->bytes;
 }

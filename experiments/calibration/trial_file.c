@@ -249,8 +249,7 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
     if (!csv || !csv_expect(csv, required, (const char *const *)optional->pdata, error) ||
         !(reading.sheets = sheets_load(error)))
         return NULL;
-    reading.list = g_array_new(false, false, sizeof(Trial));
-    g_array_set_clear_func(reading.list, (GDestroyNotify)trial_clear);
+    reading.list = array_owning(Trial, trial_clear);
     const bool good = csv_each(csv, trial_take, &reading, error);
     sheets_free(reading.sheets);
     if (!good)

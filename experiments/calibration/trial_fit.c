@@ -292,8 +292,7 @@ static bool minimise_all(TrialProblem *problem, bool one_start, GError **error)
         if (best && !(now.mape < least))
             continue;
         least = now.mape;
-        g_free(best);
-        best = trial_problem_logs(problem->costs);
+        put_block(best, trial_problem_logs(problem->costs));
     }
     trial_problem_move(problem->costs, best, NULL);
     return trial_problem_evaluate(problem, true, error);

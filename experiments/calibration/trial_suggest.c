@@ -63,8 +63,7 @@ static void add_strategies(GArray *candidates, const GArray *list, const Trial *
 static GArray *list_candidates(const GArray *list)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    GArray *candidates = g_array_new(false, true, sizeof(Candidate));
-    g_array_set_clear_func(candidates, (GDestroyNotify)clear_candidate);
+    GArray *candidates = array_owning(Candidate, clear_candidate);
     array_each (const Trial, trial, list) {
         if (!trial_is_measured(trial) && !trial->failed)
             add_candidate(candidates, trial, trial->options);
@@ -153,8 +152,7 @@ static const FittedCost *told(const TrialFit *fit, const gsl_matrix *covariance,
 
 static GArray *suggest_choose(const TrialFit *fit, GArray *candidates, uint32_t n)
 {
-    GArray *list = g_array_new(false, false, sizeof(Suggestion));
-    g_array_set_clear_func(list, (GDestroyNotify)clear_suggestion);
+    GArray *list = array_owning(Suggestion, clear_suggestion);
     g_autoptr(gsl_matrix) covariance = gsl_matrix_alloc(fit->costs.n, fit->costs.n);
     const gsl_matrix_const_view now =
         gsl_matrix_const_view_array(fit->covariance, fit->costs.n, fit->costs.n);

@@ -47,8 +47,7 @@ static bool evaluate_file(const CommandPlanning *how, const char *file,
         return false;
     }
     if (plan && command_changes(how)) { /* the plan is evaluated on a changed cluster */
-        g_free(plan->cluster);
-        plan->cluster = g_strdup(cluster->name);
+        put_block(plan->cluster, g_strdup(cluster->name));
         g_clear_pointer(&plan->cluster_text, g_free);
     }
     if (!plan || !evaluation_of_plan(g_steal_pointer(&plan), graph, cluster, fidelity,

@@ -557,8 +557,7 @@ static bool exec_take_precision(Own *own, GError **error)
         return refuse(error,
                       "--dtype: expected none, as the model's tensors are stored in %s",
                       exec_half_name(own->half));
-    g_free(own->dtype);
-    own->dtype = g_strdup(exec_half_name(own->half));
+    put_block(own->dtype, g_strdup(exec_half_name(own->half)));
     return true;
 }
 

@@ -57,8 +57,7 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     g_autoptr(Launch) launch = launch_read(file, error);
     if (!launch)
         return false;
-    g_free(how->planner);
-    how->planner = g_strdup("manual");
+    put_block(how->planner, g_strdup("manual"));
     if (!command_setting(how, cluster, &setting, error))
         return false;
     const uint32_t gpus = cluster_gpus(setting.cluster);
@@ -172,8 +171,7 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
             explain_plan(whole.plan, whole.graph, whole.view, whole.report);
         g_autofree char *waits =
             whole.report->timeline ? evaluation_waits_text(&whole) : NULL;
-        g_free(text);
-        text = explain_text(explanation, waits);
+        put_block(text, explain_text(explanation, waits));
         json_object_set_new(object, "explanation", explanation);
     }
     command_report(options, object, ANSWER_EVALUATION, ANSWER_LIKE, ANSWER_TRAINING,

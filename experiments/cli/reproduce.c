@@ -426,8 +426,7 @@ static bool reproduce_all(GPtrArray *experiments, const Own *own,
             puts("");
         reproduce_report(experiments->pdata[i], &reproduction, options, list);
         claims_count(reproduction.claims, &count);
-        g_free(known);
-        known = g_steal_pointer(&reproduction.database);
+        put_block(known, g_steal_pointer(&reproduction.database));
     }
     g_autofree char *held = claims_count_text(&count);
     if (experiments->len > 1 && !options->json && !options->quiet)

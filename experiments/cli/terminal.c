@@ -147,8 +147,7 @@ void pace_step(void *data, uint32_t done, uint32_t total, const char *what)
 {
     Pace *pace = data;
     g_mutex_lock(&pace->lock);
-    g_free(pace->what);
-    pace->what = g_strdup(what);
+    put_block(pace->what, g_strdup(what));
     pace->done = done;
     pace->total = total;
     g_mutex_unlock(&pace->lock);

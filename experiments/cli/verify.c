@@ -163,8 +163,7 @@ static bool verify_shape(Own *own, int shape, uint64_t seed, char **spec,
     exec_verdict_clear(worst);
     *worst = verdict;
     verdict = (ExecVerdict){0};
-    g_free(*spec);
-    *spec = g_strdup(plan->model);
+    put_block(*spec, g_strdup(plan->model));
     return true;
 }
 

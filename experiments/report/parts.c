@@ -50,8 +50,7 @@ static ReportPart *part_new(const char *name, GError **error)
     part->paper = g_strdup("");
     if (!path || !query)
         return part;
-    g_free(part->paper);
-    part->paper = g_strndup(name, strcspn(name, "-"));
+    put_block(part->paper, g_strndup(name, strcspn(name, "-")));
     part->experiment = experiment_load(path, &(ExperimentChange){0}, error);
     if (!part->experiment)
         g_clear_pointer(&part, part_free);

@@ -81,8 +81,7 @@ static void add_link(const Drawn *drawn, const char *ordinal, GHashTable *seen)
 /* Links to the rows that the query names, and to those that have a number of the bar. */
 static void add_links(const Drawn *drawn, uint32_t n_columns, char **value, char **column)
 {
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = text_table(NULL);
     g_string_append(drawn->page, "<td>");
     for (uint32_t i = 0; i < n_columns; i++) {
         if (!value[i])
@@ -125,8 +124,7 @@ static bool report_add_drawn(const ReportParts *report, const ReportPart *part,
                              GError **error)
 {
     static const char *const COLUMNS[] = {"bar or point", "numbers", "rows", NULL};
-    g_autoptr(GHashTable) rows = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                       (GDestroyNotify)g_ptr_array_unref);
+    g_autoptr(GHashTable) rows = text_table((GDestroyNotify)g_ptr_array_unref);
     g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
         "SELECT ordinal, iteration_time_s, communication_s, computation_s, "

@@ -89,8 +89,7 @@ static void axis_name(Axis *axis)
 {
     const char *dot = strrchr(axis->name, '.');
     const bool said = dot || strcmp(axis->name, "seed") == 0;
-    g_autoptr(GHashTable) alike =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) alike = text_table(NULL);
     pointers_each (const char, text, axis->value) {
         char *stem = g_strndup(text, strcspn(text, ":"));
         const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(alike, stem));
@@ -178,8 +177,7 @@ static void find_axes(Sweep *s)
     static const char *const ASKED[] = {"model", "cluster", "granularity", "fidelity",
                                         "seed"};
     const uint32_t n = s->frame->column->len, run = frame_column(s->frame, "run");
-    s->axis = g_array_new(FALSE, FALSE, sizeof(Axis));
-    g_array_set_clear_func(s->axis, (GDestroyNotify)axis_clear);
+    s->axis = array_owning(Axis, axis_clear);
     s->by = read_axis(s, frame_column(s->frame, "entry"));
     for (uint32_t i = 0; i < G_N_ELEMENTS(ASKED) + (n - run - 1); i++) {
         const bool asked = i < G_N_ELEMENTS(ASKED);
@@ -219,8 +217,7 @@ static char *setting_name(const Sweep *s, uint32_t row, guint first)
 
 static void compare_rows(Sweep *s)
 {
-    g_autoptr(GHashTable) settings =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) settings = text_table(NULL);
     s->setting = g_new(uint32_t, s->n);
     s->time_s = g_new(double, s->n);
     s->regret = g_new(double, s->n);
@@ -426,8 +423,7 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
 static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
-    g_autoptr(GHashTable) place =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) place = text_table(NULL);
     Series of = {names, place};
     const guint n_facets = s->axis->len < 2 ? 1 : axis_at(s, 0)->value->len;
     json_t *facets = json_array(), *series = json_array();
@@ -507,8 +503,7 @@ static json_t *sweep_refusals(const Sweep *s)
     json_t *list = json_array();
     g_autoptr(GRegex) numbers = g_regex_new("[0-9][0-9.]*", 0, 0, NULL);
     g_autoptr(GRegex) bytes = g_regex_new("lacks \\d+ bytes \\(([^)]*)\\).*", 0, 0, NULL);
-    g_autoptr(GHashTable) known =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) known = text_table(NULL);
     for (uint32_t i = 0; i < s->n; i++) {
         const char *message = cell(s, i, s->message);
         if (strcmp(status_of(s, i), "ok") == 0)

@@ -70,8 +70,7 @@ static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
     g_autoptr(GError) failure = NULL;
     if (!trial_plan_make(trial, log, plan, &failure)) {
         trial_plan_clear(plan);
-        g_free(making->score->reason[i]);
-        making->score->reason[i] = g_strdup(failure->message);
+        put_block(making->score->reason[i], g_strdup(failure->message));
         return false;
     }
     trial->measured_s = trial_plan_measured_s(plan);

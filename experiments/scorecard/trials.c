@@ -25,7 +25,7 @@ TrialSet *trials_new(const char *name)
     set->name = g_strdup(name);
     set->description = g_strdup("");
     set->trial = g_array_new(false, false, sizeof(Trial));
-    set->unable = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    set->unable = text_table(NULL);
     g_array_set_clear_func(set->trial, (GDestroyNotify)trial_clear);
     return set;
 }
@@ -336,8 +336,7 @@ static bool add_trial(TrialSet *set, const Sheets *sheets, sqlite3_stmt *row,
     if (*trial.planner) {
         trial.options = trials_text_of(row, "options");
     } else {
-        g_free(trial.planner);
-        trial.planner = g_strdup("manual");
+        put_block(trial.planner, g_strdup("manual"));
         trial.options = options_of_degrees(row);
     }
     trial.name = g_strdup_printf("trial %u", set->trial->len + 1);
@@ -396,8 +395,7 @@ static TrialSet *trials_read_with(const char *name, const char *folder,
         return NULL;
     }
     g_autoptr(TrialSet) set = trials_new(name);
-    g_free(set->description);
-    set->description = description_of(query);
+    put_block(set->description, description_of(query));
     set->further = g_strdup(further);
     sqlite3 *db = NULL;
     bool good = sqlite3_open(":memory:", &db) == SQLITE_OK || failed(db, file, error);

@@ -305,12 +305,11 @@ Experiment *experiment_load(const char *name, const ExperimentChange *change,
     const ExperimentChange none = {0};
     g_autoptr(Experiment) experiment = g_new0(Experiment, 1);
     experiment->clusters = g_ptr_array_new_with_free_func((GDestroyNotify)cluster_free);
-    experiment->subjects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                                 (GDestroyNotify)subject_free);
+    experiment->subjects = text_table((GDestroyNotify)subject_free);
     experiment->configurations =
         g_ptr_array_new_with_free_func((GDestroyNotify)configuration_free);
     experiment->asked = g_hash_table_new(g_str_hash, g_str_equal);
-    experiment->words = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    experiment->words = text_table(NULL);
     if (!change)
         change = &none;
     const char *at = g_file_test(name, G_FILE_TEST_EXISTS) ? NULL : strrchr(name, '@');

@@ -51,8 +51,7 @@ static void set(GPtrArray *row, uint32_t column, char *text)
 {
     if (row->len <= column)
         g_ptr_array_set_size(row, (gint)column + 1);
-    g_free(row->pdata[column]);
-    row->pdata[column] = text;
+    put_block(row->pdata[column], text);
 }
 
 /* --- reading --- */
@@ -141,8 +140,7 @@ static bool is_asked(const Frame *frame, uint32_t column, uint32_t run)
 
 uint32_t frame_n_repeated(const Frame *frame)
 {
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = text_table(NULL);
     const uint32_t run = frame_column(frame, "run");
     uint32_t repeated = 0;
     for (uint32_t i = 0; i < frame->row->len; i++) {
@@ -264,10 +262,8 @@ Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
         !frame_find(frame, spec->value, &value, error))
         return NULL;
     Frame *pivot = frame_new();
-    g_autoptr(GHashTable) rows =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GHashTable) columns =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) rows = text_table(NULL);
+    g_autoptr(GHashTable) columns = text_table(NULL);
     g_autoptr(GHashTable) cells =
         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     for (uint32_t k = 0; k < by->len; k++)

@@ -196,8 +196,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
                   GError **error)
 {
     const uint32_t n = experiment_count(experiment);
-    g_autoptr(GArray) outcomes = g_array_new(FALSE, TRUE, sizeof(Outcome));
-    g_array_set_clear_func(outcomes, (GDestroyNotify)clear_outcome);
+    g_autoptr(GArray) outcomes = array_owning(Outcome, clear_outcome);
     g_array_set_size(outcomes, n);
     Outcome *outcome = (Outcome *)(void *)outcomes->data;
     g_autoptr(GHashTable) by_order = g_hash_table_new(NULL, NULL);
@@ -217,8 +216,7 @@ GArray *league_of(const Experiment *experiment, Store *store, uint32_t *missing,
         return NULL;
     }
     g_autofree Meeting *meeting = find_meetings(&r);
-    GArray *rows = g_array_new(FALSE, FALSE, sizeof(LeagueRow));
-    g_array_set_clear_func(rows, (GDestroyNotify)clear_row);
+    GArray *rows = array_owning(LeagueRow, clear_row);
     for (uint32_t i = 0; i < n; i++) {
         const Configuration *c = experiment_at(experiment, i);
         add_outcome(row_of(rows, configuration_asked(c, "").entry), &outcome[i],

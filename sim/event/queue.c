@@ -43,8 +43,7 @@ static void free_chunks(SimChunk *chunk)
 {
     while (chunk) {
         SimChunk *next = chunk->next;
-        g_free(chunk);
-        chunk = next;
+        put_block(chunk, next);
     }
 }
 

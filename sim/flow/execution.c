@@ -343,8 +343,7 @@ static void maker_init(Maker *maker, const SimFlowCase *flow, bool messages)
         maker->transport = sim_transport_new(flow, maker->engine, NULL);
     for (uint32_t r = 0; r < flow->sim->view->n_devices; r++) {
         Trace *trace = trace_new();
-        g_free(trace->version);
-        trace->version = g_strdup("0.0.4");
+        put_block(trace->version, g_strdup("0.0.4"));
         g_ptr_array_add(maker->traces, trace);
     }
     maker->made = g_new(GArray *, flow->tasks->n_tasks);

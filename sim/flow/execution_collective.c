@@ -91,8 +91,7 @@ static ExecutionGroup *find_group(ExecutionRun *run, GHashTable *listed, const c
 
 void execution_find_groups(ExecutionRun *run, GHashTable *listed)
 {
-    run->group = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                       (GDestroyNotify)group_free);
+    run->group = text_table((GDestroyNotify)group_free);
     values_at (const Trace *, trace, r, run->traces->pdata, run->traces->len) {
         for (uint32_t i = 0; i < trace->node->len && !run->error; i++) {
             const TraceNode *node = trace_node(trace, i);

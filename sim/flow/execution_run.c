@@ -205,8 +205,7 @@ static void run_init(ExecutionRun *run, const GPtrArray *traces, GHashTable *gro
     run->communicated = communicated;
     run->network = topology ? sim_network_new(run->engine, topology) : NULL;
     run->rank = g_new0(ExecutionRank, traces->len);
-    run->mailbox = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                         (GDestroyNotify)mailbox_free);
+    run->mailbox = text_table((GDestroyNotify)mailbox_free);
     run->lowered = g_ptr_array_new_with_free_func((GDestroyNotify)sim_lowered_free);
     run->runs = g_ptr_array_new_with_free_func((GDestroyNotify)sim_run_free);
     run->report = g_new0(SimExecutionReport, 1);

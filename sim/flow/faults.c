@@ -77,8 +77,7 @@ static bool read_list(const SimCase *sim, const Topology *topology, bool slow,
 
 GArray *sim_faults_new(const SimCase *sim, const Topology *topology, GError **error)
 {
-    GArray *faults = g_array_new(false, false, sizeof(SimFault));
-    g_array_set_clear_func(faults, free_first);
+    GArray *faults = array_owning(SimFault, free_first);
     if (read_list(sim, topology, true, faults, error) &&
         read_list(sim, topology, false, faults, error))
         return faults;

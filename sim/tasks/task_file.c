@@ -7,7 +7,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <string.h>
 
 enum { MOST_DEVICES = 1024, KIB = 1024, LINE = 4 };
 

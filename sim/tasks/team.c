@@ -83,8 +83,7 @@ static uint32_t *number_keys(const uint64_t *key, uint32_t n, uint32_t *n_number
 
 static void color_by(Coloring *c, const uint64_t *key)
 {
-    g_free(c->color);
-    c->color = number_keys(key, c->teams->n_devices, &c->n_colors);
+    put_block(c->color, number_keys(key, c->teams->n_devices, &c->n_colors));
 }
 
 static void color_alone(Coloring *c)

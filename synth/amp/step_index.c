@@ -8,8 +8,7 @@
 
 static void index_steps(AmpSteps *steps, uint32_t n_layers)
 {
-    g_free(steps->first);
-    steps->first = g_new0(uint32_t, (size_t)AMP_PASSES * n_layers + 1);
+    put_block(steps->first, g_new0(uint32_t, (size_t)AMP_PASSES * n_layers + 1));
     array_each (const AmpStep, step, steps->step)
         steps->first[step->pass * n_layers + step->layer + 1]++;
     for (uint32_t i = 0; i < AMP_PASSES * n_layers; i++)
@@ -23,8 +22,7 @@ static void sort_gradients(AmpSteps *steps)
 {
     const uint32_t n = steps->step->len;
     g_array_sort(steps->gradient, by_step);
-    g_free(steps->first_gradient);
-    steps->first_gradient = g_new0(uint32_t, n + 1);
+    put_block(steps->first_gradient, g_new0(uint32_t, n + 1));
     for (uint32_t i = 0; i < steps->gradient->len; i++)
         steps->first_gradient[g_array_index(steps->gradient, AmpGradient, i).step + 1]++;
     for (uint32_t i = 0; i < n; i++)
@@ -84,8 +82,7 @@ static bool same_layers(const AmpModel *model, const AmpSteps *steps, uint32_t p
 static void find_alike(const AmpModel *model, AmpSteps *steps)
 {
     const uint32_t n_layers = model->n_layers;
-    g_free(steps->like);
-    steps->like = g_new(uint32_t, AMP_PASSES * n_layers);
+    put_block(steps->like, g_new(uint32_t, AMP_PASSES * n_layers));
     for (uint32_t q = 0; q < AMP_PASSES * n_layers; q++) {
         uint32_t p = q - q % n_layers;
         while (p < q && (steps->like[p] != p || !same_layers(model, steps, p, q)))

@@ -11,9 +11,9 @@
 static void sign(Plan *plan, const Portfolio *portfolio, const char *cluster)
 {
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
-    g_free(plan->cluster);
-    plan->cluster = choice->only ? g_strdup_printf("%s only %s", cluster, choice->only)
-                                 : g_strdup(cluster);
+    put_block(plan->cluster, choice->only
+                                 ? g_strdup_printf("%s only %s", cluster, choice->only)
+                                 : g_strdup(cluster));
     plan->maker = plan->planner;
     plan->planner = g_strdup("auto");
     plan_drop_proofs(plan);

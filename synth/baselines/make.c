@@ -134,10 +134,8 @@ static bool baseline_make(const Question *question, Baseline baseline, double *o
         Rebalance r = {.question = question, .baseline = baseline, .plan = plan};
         return make_best(&r, error);
     }
-    if (choice != RATIOS_OWN) {
-        g_free(ratio);
-        ratio = ratios_pinned(question->view, question->options);
-    }
+    if (choice != RATIOS_OWN)
+        put_block(ratio, ratios_pinned(question->view, question->options));
     if (question->options->strategy.zero > 0)
         return make_divided(question, ratio, plan, error);
     SynthResult result;

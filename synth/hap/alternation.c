@@ -56,8 +56,7 @@ Known *alternation_know(Alternation *a, const Program *program)
     known->program = program_copy(program);
     known->linear =
         sim_linear(program, a->graph, a->view, NULL, a->options->bucket_bytes);
-    known->considered = g_array_new(FALSE, FALSE, sizeof(Considered));
-    g_array_set_clear_func(known->considered, free_first);
+    known->considered = array_owning(Considered, free_first);
     g_ptr_array_add(a->known, known);
     return known;
 }

@@ -275,8 +275,8 @@ static bool make_ration(Alternation *a, const double *start, uint64_t effort,
             return false;
         if (!alternation_fits(a) || a->best->iteration_time_s >= before_s)
             break;
-        g_free(a->answer->memory_s);
-        a->answer->memory_s = g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s);
+        put_block(a->answer->memory_s,
+                  g_memdup2(memory_s, SYNTH_POINTS * n * sizeof *memory_s));
         memcpy(ratio, a->best->ratio, n * sizeof *ratio);
     }
     return true;

@@ -43,8 +43,7 @@ JointHap *joint_hap_new(const Question *question, const Answer *answer)
     hap->answer = answer;
     hap->cluster = cluster_write(question->view->cluster);
     hap->pieces = batch ? batch->units : 1;
-    hap->plans =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)base_free);
+    hap->plans = text_table((GDestroyNotify)base_free);
     return hap;
 }
 

@@ -311,8 +311,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();
-    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(JointFound));
-    g_array_set_clear_func(found, (GDestroyNotify)clear_found);
+    g_autoptr(GArray) found = array_owning(JointFound, clear_found);
     JointSearch j = {.question = question,
                      .answer = answer,
                      .plan = plan,

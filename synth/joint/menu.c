@@ -457,9 +457,8 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
     menu->cluster = g_steal_pointer(&cluster);
     menu->model = g_steal_pointer(&model);
     menu->place = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    menu->kind = g_array_new(FALSE, TRUE, sizeof(JointKind));
-    g_array_set_clear_func(menu->kind, (GDestroyNotify)clear_kind);
-    menu->passes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    menu->kind = array_owning(JointKind, clear_kind);
+    menu->passes = text_table(g_free);
     menu->inside = g_ptr_array_new_with_free_func((GDestroyNotify)free_inside);
     joint_find_kinds(menu, coarse);
     find_modes(menu);

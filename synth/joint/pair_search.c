@@ -143,8 +143,7 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
 
 bool joint_try_pairs(JointSearch *j, GError **error)
 {
-    g_autoptr(GArray) pairs = g_array_new(FALSE, FALSE, sizeof(Found));
-    g_array_set_clear_func(pairs, (GDestroyNotify)found_clear);
+    g_autoptr(GArray) pairs = array_owning(Found, found_clear);
     if (j->coarse || j->target || j->question->view->cluster->n_machines < 2 ||
         !j->plan->feasible)
         return true;

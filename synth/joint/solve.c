@@ -539,8 +539,7 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
     memset(head, 0xff, n * sizeof *head);
     s.head = head;
     solve_run(&s);
-    result->best = g_array_new(FALSE, FALSE, sizeof(JointPipeline));
-    g_array_set_clear_func(result->best, (GDestroyNotify)synth_joint_pipeline_clear);
+    result->best = array_owning(JointPipeline, synth_joint_pipeline_clear);
     collect(&s, result);
     KILTER_WALK(walk_best(&s, result));
     result->exact = !s.cut;

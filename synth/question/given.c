@@ -126,9 +126,8 @@ static double given_weight(const ClusterView *view, const Device *device,
 static bool given_by_names(const ClusterView *view, char **item, double *ratio,
                            GError **error)
 {
-    g_autoptr(GHashTable)
-        used = g_hash_table_new(g_str_hash, g_str_equal),
-        number = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal),
+                          number = text_table(NULL);
     const Device *first = &view->device[0];
     for (uint32_t i = 0; item[i]; i++) /* the last one of a name counts */
         g_hash_table_insert(number, given_name(item[i]), (gpointer)given_number(item[i]));

@@ -142,7 +142,6 @@ static void find_savers(Pricer *pricer)
     pricer->fullest = find_fullest(graph, pricer->saver);
 }
 
-/* Sets the charges in the box; memory_s as in SynthOptions. */
 void pricer_charge(Pricer *pricer, const double *lo, const double *hi,
                    const double *memory_s)
 {

@@ -31,8 +31,6 @@ bool coefficients_cover(const Coefficients *a, const Coefficients *b)
     return a->fitted == b->fitted;
 }
 
-/* Keeps a class unless a kept class is never faster; drops the classes that it makes
- * superfluous. */
 void pricer_add_class(Pricer *pricer, Coefficients class)
 {
     g_assert(pricer->n_classes <= PRICE_MAX_CLASSES);

@@ -126,8 +126,7 @@ static bool apply_pin(SynthPins *pins, const Graph *graph, const Pin *pin, GErro
         matched = true;
         pins->made[t] = pin->made;
         pins->read[t] = pin->read;
-        g_free(pins->text[t]);
-        pins->text[t] = g_strdup(pin->text);
+        put_block(pins->text[t], g_strdup(pin->text));
     }
     if (!matched)
         return refuse(error, "pin '%s': model '%s' has no tensor '%s'", pin->text,

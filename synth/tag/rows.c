@@ -90,7 +90,6 @@ static void fill(TagBound *b, TagObjective objective)
     }
 }
 
-/* Gives the tree the costs under the weights. */
 void tag_rows_weigh(TagBound *b)
 {
     const uint32_t n_actions = b->space->n_actions;
@@ -113,7 +112,6 @@ void tag_rows_weigh(TagBound *b)
     }
 }
 
-/* The rows' times of a complete strategy. */
 void tag_rows_of(const TagBound *b, const uint16_t *action, double *row)
 {
     const uint32_t n_actions = b->space->n_actions;
@@ -131,8 +129,6 @@ void tag_rows_of(const TagBound *b, const uint16_t *action, double *row)
     }
 }
 
-/* Finds strategies for the search: the best if everything runs serially except for a part of the
- * all-reduces. */
 void tag_rows_serial(TagBound *b)
 {
     const size_t n = (size_t)b->tree->n * b->space->n_actions;
@@ -147,7 +143,6 @@ void tag_rows_serial(TagBound *b)
     }
 }
 
-/* The busiest device's load by the decided groups. */
 double tag_rows_decided(TagBound *b, const uint16_t *action)
 {
     double most = 0;

@@ -21,8 +21,7 @@ static void entry_clear(gpointer data)
 Tape *tape_new(void)
 {
     Tape *tape = g_new0(Tape, 1);
-    tape->entry = g_array_new(FALSE, FALSE, sizeof(TapeEntry));
-    g_array_set_clear_func(tape->entry, entry_clear);
+    tape->entry = array_owning(TapeEntry, entry_clear);
     return tape;
 }
 

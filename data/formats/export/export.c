@@ -27,8 +27,7 @@ static CLEAR_DEFINE(export_file_clear, ExportFile, file, g_free(file->text));
 /* The files for one target, by its row; the case is of the plan. */
 static GArray *export_to(ExportCase *c, uint32_t row, GError **error)
 {
-    GArray *files = g_array_new(FALSE, FALSE, sizeof(ExportFile));
-    g_array_set_clear_func(files, (GDestroyNotify)export_file_clear);
+    GArray *files = array_owning(ExportFile, export_file_clear);
     c->target = target_row[row].name;
     if ((!c->has_strategy || export_need_target(c, error)) &&
         exporter[row](c, files, error))

@@ -9,14 +9,12 @@
 
 static void put_number(char **value, LaunchWord word, uint32_t number)
 {
-    g_free(value[word]);
-    value[word] = g_strdup_printf("%u", number);
+    put_block(value[word], g_strdup_printf("%u", number));
 }
 
 static void put_text(char **value, LaunchWord word, const char *text)
 {
-    g_free(value[word]);
-    value[word] = g_strdup(text);
+    put_block(value[word], g_strdup(text));
 }
 
 /* --- the strategy --- */

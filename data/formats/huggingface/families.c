@@ -38,9 +38,7 @@ Families *families_read(GError **error)
     if (!text)
         return NULL;
     Families *families = g_new(Families, 1);
-    *families = (Families){g_steal_pointer(&path), text,
-                           g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
-                           json_object()};
+    *families = (Families){g_steal_pointer(&path), text, text_table(NULL), json_object()};
     index_rows(families);
     return families;
 }
@@ -120,7 +118,6 @@ static bool families_ignore(const Families *families, const char *key)
     return false;
 }
 
-/* Keys of the object, beside the text's, that say something and that nothing was read from. */
 void families_unread(const Families *families, const json_t *object, GHashTable *read,
                      GString *text)
 {

@@ -408,8 +408,7 @@ static bool read_rows(const Families *families, Config *config, const char *name
 bool family_read(const Families *families, Config *config, const char *name,
                  const json_t *facts, Architecture *a)
 {
-    g_autoptr(GHashTable) read =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) read = text_table(NULL);
     const bool good = read_rows(families, config, name, facts, a, read);
     if (good) {
         GString *text = g_string_new("");

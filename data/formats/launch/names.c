@@ -44,8 +44,7 @@ GArray *launch_names_read(GError **error)
     static const char *const COLUMNS[] = {"framework", "name", "word", "says", NULL};
     g_autofree char *path = path_bundled("launches.csv", error);
     g_autoptr(Csv) csv = path ? csv_read(path, error) : NULL;
-    g_autoptr(GArray) names = g_array_new(false, false, sizeof(LaunchName));
-    g_array_set_clear_func(names, (GDestroyNotify)launch_name_clear);
+    g_autoptr(GArray) names = array_owning(LaunchName, launch_name_clear);
     return csv && csv_expect(csv, COLUMNS, NULL, error) &&
                    csv_each(csv, names_take_row, names, error)
                ? g_steal_pointer(&names)
@@ -84,10 +83,8 @@ bool launch_take(const GArray *names, const char *framework, const char *name,
         /* a flag that divides states says less than another one that divides more of them */
         const bool less = row->word == WORD_ZERO &&
                           launch_number(value, WORD_ZERO) > strtoul(word, NULL, 10);
-        if (row->word < WORDS && !less) {
-            g_free(value[row->word]);
-            value[row->word] = g_strdup(word);
-        }
+        if (row->word < WORDS && !less)
+            put_block(value[row->word], g_strdup(word));
         known = true;
     }
     return known;

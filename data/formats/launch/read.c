@@ -294,8 +294,7 @@ static bool shell_options(const char *file, const char *text,
                           void (*option)(void *data, const char *name, const char *text),
                           void *data, GError **error)
 {
-    g_autoptr(GHashTable) variable =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) variable = text_table(g_free);
     g_autoptr(GPtrArray) word = g_ptr_array_new_with_free_func(g_free);
     Shell s = {file, variable, word, 1, error};
     shell_allocation(&s, text);
@@ -500,10 +499,8 @@ static bool read_assignments(Reading *r, const char *text, GError **error)
     for (uint32_t i = 0; line[i]; i++) {
         char *at = g_strstrip(line[i]), *equal = strchr(at, '=');
         const bool toml = *at == '[' && strchr(at, ']') && !equal;
-        if (toml) {
-            g_free(section);
-            section = g_strndup(at + 1, strcspn(at + 1, "]"));
-        }
+        if (toml)
+            put_block(section, g_strndup(at + 1, strcspn(at + 1, "]")));
         const bool recipe = g_regex_match_simple(RECIPE, at, 0, 0);
         if (!equal || *at == '#' || (!recipe && !*section))
             continue;
@@ -529,8 +526,7 @@ static void take_flag(void *data, const char *name, const char *text)
     g_autofree char *option = g_strconcat("--", name, NULL);
     char **nodes = &r->launch->value[WORD_NODES];
     if (!text && strcmp(name, "nnodes") == 0) { /* of the scheduler */
-        g_free(*nodes);
-        *nodes = g_strdup("?");
+        put_block(*nodes, g_strdup("?"));
     } else if (!take_name(r, name, plain_switch(text)))
         add_unknown(r, option, text);
 }
@@ -566,8 +562,7 @@ static void take_steps(const char *text, Launch *launch)
         return;
     }
     at += strlen(LAUNCH_STEPS);
-    g_free(*schedule);
-    *schedule = g_strndup(at, strcspn(at, "\r\n"));
+    put_block(*schedule, g_strndup(at, strcspn(at, "\r\n")));
 }
 
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error)

@@ -157,8 +157,7 @@ static void begin_gpu(Reader *reader, const char **attributes, Level *level)
     g_array_index(reader->has_element, gboolean, index) = TRUE;
     level->gpu = (int32_t)index;
     gpu->sm = count_at(reader, attributes, "sm", 100000);
-    g_free(gpu->gcn);
-    gpu->gcn = g_strdup(attribute(attributes, "gcn"));
+    put_block(gpu->gcn, g_strdup(attribute(attributes, "gcn")));
     gpu->link_bandwidth =
         *gpu->gcn ? link_table_at(
                         &reader->sheets->xgmi, /* "gfx942" or "910" */
@@ -393,8 +392,7 @@ bool nccl_topology_parse(const char *text, size_t length, const Sheets *sheets,
                      .origin = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                      .count = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                      .has_element = g_array_new(FALSE, FALSE, sizeof(gboolean)),
-                     .unknown =
-                         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL)};
+                     .unknown = text_table(NULL)};
     XML_SetUserData(reader.parser, &reader);
     XML_SetElementHandler(reader.parser, begin, end);
     XML_SetStartDoctypeDeclHandler(reader.parser, refuse_doctype);

@@ -262,8 +262,7 @@ static bool slurm_read_table(SlurmFile *slurm, GHashTable *seen, const char *tex
 SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
 {
     g_autoptr(SlurmFile) slurm = g_new0(SlurmFile, 1);
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = text_table(NULL);
     slurm->file = g_strdup(file);
     slurm->node = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
     if (!g_utf8_validate(text, -1, NULL))

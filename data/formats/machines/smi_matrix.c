@@ -1,7 +1,6 @@
 /* The matrix of `nvidia-smi topo -m`, as found in terminals, logs and bug reports: with the
  * escape codes of its underlined header, indented, after a prompt, with tabs or blanks, with
  * rows missing; or only a list of the GPUs, as nvidia-smi prints with -L, as a table or as CSV. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "data/base/assert.h"
@@ -123,8 +122,7 @@ static const char *product_of(Matrix *matrix, const char *cell)
 {
     const char *of = strstr(cell, "MiB / ");
     if (g_str_has_suffix(cell, "...") && strlen(cell) > strlen("NVIDIA ...")) {
-        g_free(matrix->cut);
-        matrix->cut = g_strdup(cell);
+        put_block(matrix->cut, g_strdup(cell));
         return NULL;
     }
     if (!of || !matrix->cut)
@@ -277,8 +275,7 @@ static void name_others(MachineFile *machine)
     for (uint32_t i = 0; i < machine->n_gpus; i++)
         if (!*machine->gpu[i].product) {
             char *copy = g_strdup(one);
-            g_free(machine->gpu[i].product);
-            machine->gpu[i].product = copy;
+            put_block(machine->gpu[i].product, copy);
         }
 }
 

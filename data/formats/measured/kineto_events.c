@@ -231,8 +231,7 @@ static void take_text(void *data, const char *text, size_t length)
     else if (reader->depth == 3 && !*facts->device &&
              strcmp(key_at(reader, 1), "deviceProperties") == 0 &&
              strcmp(key_at(reader, 3), "name") == 0) {
-        g_free(facts->device);
-        facts->device = g_utf8_make_valid(text, (gssize)length);
+        put_block(facts->device, g_utf8_make_valid(text, (gssize)length));
         g_strdelimit(facts->device, ",#\"\r\n", ' ');
     }
 }

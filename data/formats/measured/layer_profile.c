@@ -41,8 +41,7 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
 {
     g_autoptr(LayerProfile) profile = g_new0(LayerProfile, 1);
     profile->file = g_strdup(file);
-    profile->times = g_array_new(FALSE, FALSE, sizeof(LayerTime));
-    g_array_set_clear_func(profile->times, (GDestroyNotify)clear_time);
+    profile->times = array_owning(LayerTime, clear_time);
     g_autoptr(Csv) csv = csv_read(file, error);
     if (!csv || !csv_expect(csv, COLUMN, NULL, error) ||
         !csv_each(csv, layer_profile_read_row, profile->times, error))

@@ -315,8 +315,7 @@ static void read_rank(Reader *reader, const char *line)
         char *both = run->ranks && run->device
                          ? g_strconcat(run->device, " + ", device, NULL)
                          : g_steal_pointer(&device);
-        g_free(run->device);
-        run->device = both;
+        put_block(run->device, both);
     }
     if (on && run->ranks < MOST_RANKS) {
         const char *group = strstr(line, "Group ");
@@ -422,8 +421,7 @@ static void read_other(Reader *reader, const char *line)
         end_header(reader);
         end_table(reader);
         nccl_run_close(run);
-        g_free(run->name);
-        run->name = ends ? NULL : g_steal_pointer(&name);
+        put_block(run->name, ends ? NULL : g_steal_pointer(&name));
         run->test = run->name ? nccl_test_find(run->name) : reader->file_test;
     }
     const char *threads = strstr(line, "nThread "), *gpus = strstr(line, " nGpus ");
@@ -567,8 +565,7 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
                            GArray *tables, GError **error)
 {
     g_autofree char *name = g_path_get_basename(file);
-    g_autoptr(GHashTable) host =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) host = text_table(NULL);
     g_autoptr(GHashTable) rank = g_hash_table_new(g_direct_hash, g_direct_equal);
     g_autoptr(GArray) unnamed = g_array_new(FALSE, FALSE, sizeof(NcclRow));
     Reader reader = {.run = {.file = file, .list = list, .tables = tables},

@@ -174,8 +174,7 @@ static void add_kernel(Report *report, const char *name, int64_t start, double s
         range->seconds += seconds;
         if (seconds > range->longest_s) {
             range->longest_s = seconds;
-            g_free(range->kernel);
-            range->kernel = g_strdup(name);
+            put_block(range->kernel, g_strdup(name));
         }
         return;
     }

@@ -17,8 +17,7 @@ static FREE_DEFINE(bin_free, ProfileBin, bin, g_free(bin->what.shape),
 Profile *profile_new(void)
 {
     Profile *profile = g_new(Profile, 1);
-    profile->bin =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)bin_free);
+    profile->bin = text_table((GDestroyNotify)bin_free);
     profile->order = g_ptr_array_new();
     return profile;
 }

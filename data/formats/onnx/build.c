@@ -211,7 +211,7 @@ static void builder_init(Builder *b, Graph *graph)
     b->graph = graph;
     b->view = g_new0(View, b->model->value->len + 1);
     b->product = g_array_new(false, true, sizeof(Product));
-    b->weight = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    b->weight = text_table(g_free);
     b->layer = NULL;
     b->op = 0;
 }

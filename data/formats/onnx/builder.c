@@ -83,8 +83,7 @@ static void enter_layer(Builder *b, const char *weight, uint32_t rank)
         return;
     if (g_strcmp0(layer, b->layer) != 0)
         graph_layer(b->graph, layer);
-    g_free(b->layer);
-    b->layer = layer;
+    put_block(b->layer, layer);
 }
 
 /* --- ops --- */

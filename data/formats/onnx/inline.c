@@ -117,8 +117,7 @@ static void bind(const Call *call, const json_t *function, const json_t *node,
 static bool add_call(Inliner *in, const json_t *node, const json_t *function,
                      uint32_t depth)
 {
-    g_autoptr(GHashTable) value =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    g_autoptr(GHashTable) value = text_table(g_free);
     const char *name = json_word(node, "name");
     const Call call = {.name = *name ? name : json_word(node, "op"),
                        .number = in->calls++,
@@ -159,8 +158,7 @@ static bool inline_add_node(Inliner *in, const json_t *node, uint32_t depth)
 
 json_t *onnx_inline(const char *file, const json_t *root, GError **error)
 {
-    g_autoptr(GHashTable) function =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) function = text_table(NULL);
     Inliner in = {file, function, json_array(), 0, error};
     json_t *entry;
     size_t i;

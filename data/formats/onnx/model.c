@@ -39,8 +39,7 @@ static void say_length(const OnnxModel *model, const ModelParams *params, GError
     g_autofree char *message = g_strdup_printf(
         "%s (the file leaves the length of sequences open; here seq=%.0f)",
         (*error)->message, model_params_find((ModelParams *)params, "seq")->value);
-    g_free((*error)->message);
-    (*error)->message = g_steal_pointer(&message);
+    put_block((*error)->message, g_steal_pointer(&message));
 }
 
 /* Why a file's model cannot be built; NULL if it can. Caller frees. */

@@ -1,7 +1,6 @@
 /* ONNX nodes that give the same elements in other dims, a part of them, or rows of a table. */
 #include "data/formats/onnx/ops.h"
 
-/* A view op: the output is the input's view, changed. */
 View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out)
 {
     const View *x = builder_view(b, onnx_in(b->model, node, 0));

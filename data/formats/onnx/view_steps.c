@@ -139,8 +139,7 @@ static void visit(GArray *states, GHashTable *seen, uint32_t at, ViewStep step)
 int view_steps(const View *view, bool last, ViewStep step[VIEW_MOST_STEPS])
 {
     g_autoptr(GArray) states = g_array_new(false, true, sizeof(State));
-    g_autoptr(GHashTable) seen =
-        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) seen = text_table(NULL);
     State first = {.depth = 0};
     const Dims base = base_dims(view);
     write_text(&base, first.text);

@@ -166,8 +166,7 @@ static bool read_metadata(Reader *reader, const GByteArray *buffer, GError **err
             error,
             "%s: its first message is not the metadata of a Chakra execution trace",
             reader->file);
-    g_free(reader->trace->version);
-    reader->trace->version = g_strdup(metadata->version);
+    put_block(reader->trace->version, g_strdup(metadata->version));
     chakra__metadata__free_unpacked(metadata, NULL);
     return true;
 }

@@ -34,8 +34,7 @@ GHashTable *trace_groups_read(const char *file, GError **error)
     json_t *root = json_read_file(file, "list of the ranks of groups", error), *list;
     if (!root)
         return NULL;
-    GHashTable *groups = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
-                                               (GDestroyNotify)g_array_unref);
+    GHashTable *groups = text_table((GDestroyNotify)g_array_unref);
     const char *name;
     bool good =
         json_is_object(root) ||

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/free.h"
 
 /* Fields by message; texts that many packets name stand once, and are numbered from 1. */
 enum { TRACE_PACKET = 1 };
@@ -57,8 +58,7 @@ Perfetto *perfetto_new(void)
     for (uint32_t i = 0; i < G_N_ELEMENTS(part); i++)
         *part[i] = g_byte_array_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(KIND); i++)
-        perfetto->number[KIND[i]] =
-            g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        perfetto->number[KIND[i]] = text_table(NULL);
     perfetto->end = g_hash_table_new(NULL, NULL);
     perfetto->name = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     return perfetto;

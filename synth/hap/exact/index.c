@@ -21,8 +21,7 @@ static void grow(Index *index)
 {
     index->n_slots = index->n_slots ? 2 * index->n_slots : 32;
     index->key = g_renew(uint64_t, index->key, index->n_slots);
-    g_free(index->slot);
-    index->slot = g_new0(uint32_t, index->n_slots);
+    put_block(index->slot, g_new0(uint32_t, index->n_slots));
     for (uint32_t i = 0; i < index->n; i++)
         index->slot[index_slot_of(index, index->key[i])] = i + 1;
 }
