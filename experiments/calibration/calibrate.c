@@ -123,14 +123,6 @@ static void fit_line(const Work *work, const Rows *rows, uint32_t first,
     fit_bootstrap(&data, BOOTSTRAP_ROUNDS, work->options->seed, line->low, line->high);
 }
 
-static double line_at(const CalibrationLine *line, const double *a, uint32_t k)
-{
-    double sum = 0;
-    for (uint32_t j = 0; j < k; j++)
-        sum += a[j] * line->x[j];
-    return sum;
-}
-
 /* The link inside machines of the device type, on its sheet; NULL: not known. */
 static const LinkSheet *inner_link(const Work *work, const CalibrationFit *fit)
 {
@@ -193,7 +185,7 @@ static void add_fit(Work *work, CalibrationFit fit)
             fit_line(work, &rows, 0, &fit.line);
         for (uint32_t i = 0; i < rows.n; i++) {
             if (!curve)
-                predicted[i] = line_at(&fit.line, rows.a + (size_t)i * rows.k, rows.k);
+                predicted[i] = fit_at(rows.a + (size_t)i * rows.k, fit.line.x, rows.k);
             double *of_row = &work->predicted_s[rows.index[i]];
             *of_row = curve || isnan(*of_row) ? predicted[i] : *of_row;
         }

@@ -103,7 +103,7 @@ void fit_nnls(const FitData *data, const double *weight, double *x)
 
 /* --- robust --- */
 
-static double dot(const double *a, const double *x, uint32_t k)
+double fit_at(const double *a, const double *x, uint32_t k)
 {
     double sum = 0;
     for (uint32_t j = 0; j < k; j++)
@@ -113,7 +113,8 @@ static double dot(const double *a, const double *x, uint32_t k)
 
 static double relative_error(const FitData *data, uint32_t i, const double *x)
 {
-    return fabs(dot(data->a + (size_t)i * data->k, x, data->k) - data->y[i]) / data->y[i];
+    return fabs(fit_at(data->a + (size_t)i * data->k, x, data->k) - data->y[i]) /
+           data->y[i];
 }
 
 /* Huber 1964: quadratic within this many standard deviations, 95 % efficient for normal errors. */

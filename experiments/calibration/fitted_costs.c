@@ -48,24 +48,16 @@ static void add_everywhere(GArray *list, Cost cost, const TrialPlan *plan, uint3
         add_cost(list, cost, "");
 }
 
-FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n)
-{
-    GArray *list = g_array_new(false, false, sizeof(FittedCost));
-    for (Cost cost = 0; cost < COSTS; cost++)
-        if (!cost_info(cost)->absent)
-            add_everywhere(list, cost, plan, n);
-    FittedCosts costs = {.n = list->len};
-    costs.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
-    return costs;
-}
-
 FittedCosts fitted_costs_with(const FittedCosts *costs, Cost cost, const TrialPlan *plan,
                               uint32_t n)
 {
     GArray *list = g_array_new(false, false, sizeof(FittedCost));
-    g_array_append_vals(list, costs->cost, costs->n);
-    add_everywhere(list, cost, plan, n);
-    FittedCosts more = {.n = list->len};
-    more.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
-    return more;
+    if (costs)
+        g_array_append_vals(list, costs->cost, costs->n);
+    for (Cost more = 0; more < COSTS; more++)
+        if (costs ? more == cost : !cost_info(more)->absent)
+            add_everywhere(list, more, plan, n);
+    FittedCosts all = {.n = list->len};
+    all.cost = (FittedCost *)(void *)g_array_free(list, FALSE);
+    return all;
 }

@@ -23,9 +23,8 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
 
 /* The costs of the trials' types and networks, and what these have in common, without those that
- * are absent at first. The caller frees `cost`. */
-FittedCosts fitted_costs_new(const TrialPlan *plan, uint32_t n);
-/* A copy with one more cost, which was absent. */
+ * are absent at first (costs NULL), or a copy with one more cost, which was absent. The caller frees
+ * `cost`. */
 FittedCosts fitted_costs_with(const FittedCosts *costs, Cost cost, const TrialPlan *plan,
                               uint32_t n);
 

@@ -4,22 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/names.h"
 #include "data/base/text.h"
 #include "data/measured/measurement.h"
 
-static const char *const NAME[] = {[PLACE_NONE] = "not used",
-                                   [PLACE_OP] = "op",
-                                   [PLACE_BETWEEN] = "between machines",
-                                   [PLACE_INNER] = "inside machines",
-                                   [PLACE_SEND] = "transfers between machines"};
+NAMES_LIST(place_name, Place, PLACE_SEND + 1, "not used", "op", "between machines",
+           "inside machines", "transfers between machines")
 
 /* No host has more GPUs: a machine with more is a domain of several hosts. */
 enum { HOST_MOST_GPUS = 16 };
-
-const char *place_name(Place place)
-{
-    return NAME[place];
-}
 
 typedef struct {
     const GArray *measurements;

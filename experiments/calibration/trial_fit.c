@@ -613,7 +613,7 @@ static bool fit_problem(TrialProblem *problem, const TrialFitOptions *options,
 bool trial_fit(TrialPlan *plan, uint32_t n, const TrialFitOptions *options, TrialFit *fit,
                GError **error)
 {
-    *fit = (TrialFit){.costs = fitted_costs_new(plan, n),
+    *fit = (TrialFit){.costs = fitted_costs_with(NULL, COSTS, plan, n),
                       .n = n,
                       .predicted_s = g_new0(double, n + 1),
                       .held_out = statistics_agreement(NULL, NULL, 0)};
