@@ -1,5 +1,5 @@
 /* YAML of any shape as JSON: numbers, true, false and null where they are written without quotes,
- * texts otherwise. Private to data. */
+ * texts otherwise. */
 #pragma once
 
 #include <glib.h>

@@ -20,7 +20,7 @@ typedef struct {
  * superfluous get 0. */
 void fit_nnls(const FitData *data, const double *weight, double *x);
 
-/* What a row of k columns gives with x. */
+/* The sum of a row of k columns times x. */
 double fit_at(const double *a, const double *x, uint32_t k);
 
 /* x >= 0 [k] for relative residuals under Huber's loss, by reweighting. y must be positive. */

@@ -22,9 +22,9 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log);
 /* The entry of this cost and key; NULL if there is none. */
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);
 
-/* The costs of the trials' types and networks, and what these have in common, without those that
- * are absent at first (costs NULL), or a copy with one more cost, which was absent. The caller frees
- * `cost`. */
+/* A copy of `costs` with one more cost, which was absent; of NULL those of the trials' types and
+ * networks, and what these have in common, but for those that are absent at first. The caller
+ * frees the result's `cost`. */
 FittedCosts fitted_costs_with(const FittedCosts *costs, Cost cost, const TrialPlan *plan,
                               uint32_t n);
 

@@ -141,9 +141,8 @@ void configuration_free(Configuration *c)
         return;
     question_free(c->opened);
     cluster_view_free(c->view);
-    if (c->own) {
+    if (c->own)
         free_each(c->own->model, c->own->canonical_model, c->own->cluster_name, c->own);
-    }
     g_free(c->axes);
     store_question_clear(&c->question);
     free_each(c->hash, c);
@@ -151,9 +150,8 @@ void configuration_free(Configuration *c)
 
 bool granularity_find(const char *name, Granularity *granularity, GError **error)
 {
-    if (granularity_parse(name, granularity))
-        return true;
-    return refuse(error, "unknown granularity '%s', expected machine or gpu", name);
+    return granularity_parse(name, granularity) ||
+           refuse(error, "unknown granularity '%s', expected machine or gpu", name);
 }
 
 bool seed_parse(const char *text, uint64_t *seed, GError **error)

@@ -50,9 +50,6 @@ const Configuration *experiment_at(const Experiment *experiment, uint32_t index)
 
 /* --- from the grid to configurations --- */
 
-/* The name becomes part of file names. */
-#define NAME_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
-
 /* The words by which a question is asked; caller frees. */
 static char *words_of(const Configuration *c)
 {
@@ -245,9 +242,6 @@ static bool fill_exchanges(Experiment *experiment, const ExperimentChange *chang
 static bool fill(Experiment *experiment, const ExperimentChange *change, GError **error)
 {
     const ExperimentText *text = experiment->file->text;
-    if (strspn(text->name, NAME_LETTERS) != strlen(text->name))
-        return yaml_fail(experiment->file->yaml, error, "name",
-                         "expected letters, digits and . _ -, got '%s'", text->name);
     experiment->figure = g_strdup(text->name);
     experiment->name =
         experiment->file->column

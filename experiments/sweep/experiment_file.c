@@ -2,12 +2,13 @@
 #include "experiments/sweep/experiment_file.h"
 
 #include <cyaml/cyaml.h>
+#include <jansson.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
+#include "data/base/yaml_json.h"
 
 static const char *const PLAIN[GRID_PLAIN] = {"model",       "cluster",  "planner",
                                               "granularity", "fidelity", "seed"};
@@ -23,52 +24,16 @@ static bool is_named(const char *key)
     return false;
 }
 
-static const yaml_node_t *member_of(yaml_document_t *document, const yaml_node_t *mapping,
-                                    const char *name)
-{
-    if (!mapping || mapping->type != YAML_MAPPING_NODE)
-        return NULL;
-    for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
-         pair < mapping->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        if (key && key->type == YAML_SCALAR_NODE &&
-            strcmp((const char *)key->data.scalar.value, name) == 0)
-            return yaml_document_get_node(document, pair->value);
-    }
-    return NULL;
-}
-
-static void add_named(yaml_document_t *document, const yaml_node_t *grid, GPtrArray *keys)
-{
-    if (!grid || grid->type != YAML_MAPPING_NODE)
-        return;
-    for (yaml_node_pair_t *pair = grid->data.mapping.pairs.start;
-         pair < grid->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *node = yaml_document_get_node(document, pair->key);
-        const char *key = node && node->type == YAML_SCALAR_NODE
-                              ? (const char *)node->data.scalar.value
-                              : "";
-        if (is_named(key) && g_utf8_validate(key, -1, NULL))
-            g_ptr_array_add(keys, g_strdup(key));
-    }
-}
-
 /* The named axes of a text, in its order; none if it is not YAML, as the reader reports later. */
-static GPtrArray *named_axes(const char *text, gsize length)
+static GPtrArray *named_axes(const char *path, const char *text, gsize length)
 {
     GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
-    yaml_parser_t parser;
-    yaml_document_t document;
-    if (!yaml_parser_initialize(&parser))
-        return keys;
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
-    if (yaml_parser_load(&parser, &document)) {
-        add_named(&document,
-                  member_of(&document, yaml_document_get_root_node(&document), "grid"),
-                  keys);
-        yaml_document_delete(&document);
-    }
-    yaml_parser_delete(&parser);
+    json_auto_t *file = yaml_to_json(path, text, length, NULL);
+    const char *key;
+    json_t *values;
+    json_object_foreach (json_object_get(file, "grid"), key, values)
+        if (is_named(key))
+            g_ptr_array_add(keys, g_strdup(key));
     return keys;
 }
 
@@ -232,29 +197,33 @@ static bool replace(ExperimentFile *file, uint32_t column, uint32_t index, GErro
     for (uint32_t k = 0; arrow && k < G_N_ELEMENTS(REPLACED); k++)
         if (replace_in(&file->plain[REPLACED[k]], from, arrow + strlen(ARROW)) > 0)
             return true;
-    g_autofree char *key = g_strdup_printf("columns[%u].replace[%u]", column, index);
-    return yaml_fail(file->yaml, error, key,
+    return yaml_fail(file->yaml, error,
+                     yaml_at(file->yaml, "columns[%u].replace[%u]", column, index),
                      "expected ENTRY%sOTHER, the entry being one of the grid's models, "
                      "clusters, planners, granularities or fidelities, got '%s'",
                      ARROW, text);
 }
 
-/* The name becomes part of the experiment's. */
-#define COLUMN_LETTERS G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-"
+/* The name becomes part of file names. */
+static bool check_name(const ExperimentFile *file, const char *key, const char *name,
+                       GError **error)
+{
+    return strspn(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "._-") == strlen(name) ||
+           yaml_fail(file->yaml, error, key,
+                     "expected letters, digits and . _ -, got '%s'", name);
+}
 
 static bool choose_column(ExperimentFile *file, const char *name, GError **error)
 {
     const ExperimentText *text = file->text;
+    if (!check_name(file, "name", text->name, error))
+        return false;
     for (uint32_t k = 0; k < G_N_ELEMENTS(REPLACED); k++)
         list_as_it_is(&text->axis[REPLACED[k]], &file->plain[REPLACED[k]]);
     for (uint32_t i = 0; i < text->n_columns; i++)
-        if (strspn(text->columns[i].name, COLUMN_LETTERS) !=
-            strlen(text->columns[i].name)) {
-            g_autofree char *key = g_strdup_printf("columns[%u].name", i);
-            return yaml_fail(file->yaml, error, key,
-                             "expected letters, digits and . _ -, got '%s'",
-                             text->columns[i].name);
-        }
+        if (!check_name(file, yaml_at(file->yaml, "columns[%u].name", i),
+                        text->columns[i].name, error))
+            return false;
     if (!name)
         return true;
     const uint32_t at = NAME_PLACE(text->columns, text->n_columns, name, name);
@@ -295,7 +264,7 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
                        path, path);
     if (content && !yaml_is_sound(path, content, length, error))
         return NULL;
-    g_autoptr(GPtrArray) named = named_axes(content ? content : "", length);
+    g_autoptr(GPtrArray) named = named_axes(path, content ? content : "", length);
     if (named->len > GRID_KEYS)
         return refused(error, "%s: grid: expected at most %d axes by key, got %u", path,
                        GRID_KEYS, named->len);
@@ -310,8 +279,8 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
     file->text = yaml_data(file->yaml);
     for (uint32_t i = GRID_PLAIN; i < file->n_axes; i++)
         if (file->text->axis[i].n == 0) {
-            g_autofree char *key = g_strconcat("grid.", file->key[i], NULL);
-            yaml_fail(file->yaml, error, key, "expected at least one value");
+            yaml_fail(file->yaml, error, yaml_at(file->yaml, "grid.%s", file->key[i]),
+                      "expected at least one value");
             return NULL;
         }
     return choose_column(file, column, error) ? g_steal_pointer(&file) : NULL;
@@ -320,8 +289,8 @@ ExperimentFile *experiment_file_read(const char *path, const char *column, GErro
 bool experiment_file_fail(const ExperimentFile *file, const char *list, uint32_t index,
                           GError *cause, GError **error)
 {
-    g_autofree char *key = g_strdup_printf("%s[%u]", list, index);
-    yaml_fail(file->yaml, error, key, "%s", cause->message);
+    yaml_fail(file->yaml, error, yaml_at(file->yaml, "%s[%u]", list, index), "%s",
+              cause->message);
     g_error_free(cause);
     return false;
 }
