@@ -142,6 +142,10 @@ LinkCost synth_joint_line(const JointMenu *menu, const JointGroup *group, uint32
                                                    COLLECTIVE_ALL_REDUCE, bytes);
         line.latency_s = fmax(line.latency_s, own.latency_s);
         line.bandwidth = fmin(line.bandwidth, own.bandwidth);
+        if (group->n_machines > 1 &&
+            menu->view->cable) /* it may be narrower than ports */
+            line.bandwidth =
+                fmin(line.bandwidth, menu->view->cable[device->machine] / tp);
         if (first)
             pass_border(menu, first, kind, tp, &line);
         first = first ? first : kind;

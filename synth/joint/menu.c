@@ -469,12 +469,12 @@ JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, boo
 
 /* The network between machines of two kinds of a wired cluster; NULL: all have the same. Caller
  * frees. */
-static LinkCost *border_lines(const JointMenu *menu)
+static LinkCost *border_lines(const JointMenu *menu, JointProblem *p)
 {
     const uint32_t n = menu->kind->len;
     const ClusterView *view = menu->view;
     bool alike = true;
-    if (!view->cluster->wired || n < 2 || n > 32)
+    if (!view->cluster->wired || n > 32)
         return NULL;
     LinkCost *border = g_new(LinkCost, (size_t)n * n);
     for (uint32_t a = 0; a < n; a++)
@@ -490,8 +490,10 @@ static LinkCost *border_lines(const JointMenu *menu)
             alike = alike && border[a * n + b].bandwidth == border[0].bandwidth &&
                     border[a * n + b].latency_s == border[0].latency_s;
         }
-    if (alike)
+    if (alike) { /* a cable may be narrower than ports */
+        p->bandwidth = fmin(p->bandwidth, border[0].bandwidth);
         g_clear_pointer(&border, g_free);
+    }
     return border;
 }
 
@@ -504,7 +506,7 @@ static void fill_network(const JointMenu *menu, JointProblem *p)
     const uint32_t batch = menu->model->global_batch / p->n_microbatches;
     p->latency_s = line->latency_s;
     p->bandwidth = line->bandwidth;
-    p->border = border_lines(menu);
+    p->border = border_lines(menu, p);
     for (uint32_t l = 1; l < p->n_layers; l++) {
         p->sent[l] = menu->model->steps->sent[l - 1] * batch;
         p->returned[l] = menu->model->steps->returned[l - 1] * batch;
