@@ -211,6 +211,14 @@ static void test_worlds(void **state)
             "80GB HBM3\n",
             "");
     check_left_out(text->str, 0, 11, "other ranks than are listed");
+    for (uint32_t twice = 0; twice < 7;
+         twice += 6) { /* the first, and the last but one */
+        g_autofree char *rank = g_strdup_printf("Rank  %u Group", twice);
+        g_autofree char *why = g_strdup_printf("rank %u occurs 2 times", twice);
+        g_string_assign(text, log);
+        replace(text, "Rank  7 Group", rank);
+        check_left_out(text->str, 0, 11, why);
+    }
     g_string_assign(text, other);
     replace(text, "all_gather", "all_reduce");
     check_left_out(text->str, 0, 11, "of another test");
