@@ -169,6 +169,27 @@ static void test_cut_classes(void **state)
     op_classes_free(classes);
 }
 
+/* Unlike replicas: each has its own part of the batch and divides it by its own ratios, but cuts
+ * weights as all do, by the sums over the replicas. */
+static void test_group_shares(void **state)
+{
+    (void)state;
+    double ratio[] = {0, 0, 0, 0, 0.1, 0.2, 0.4, 0.3}, replica[2]; /* two segments */
+    uint32_t device[] = {0, 2, 1, 3};
+    const Plan plan = {.n_devices = 4, .ratio = ratio};
+    const DeviceGroup group = {.n_replicas = 2, .n_devices = 2, .device = device};
+    const Split batch = {.segment = 1, .kind = SPLIT_BATCH},
+                weights = {.segment = 1, .kind = SPLIT_POSITIONS};
+    g_autofree double *of_batch = plan_group_shares(&plan, &group, &batch, replica);
+    const double own[] = {0.2, 0.8, 0.4, 0.6}, all[] = {0.3, 0.7, 0.3, 0.7};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_close(of_batch[i], own[i], 1e-12);
+    assert_close(replica[0], 0.5, 1e-12);
+    g_autofree double *of_weights = plan_group_shares(&plan, &group, &weights, replica);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_close(of_weights[i], all[i], 1e-12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_total_error_is_least),
         cmocka_unit_test(test_permuting_devices_permutes_counts),
         cmocka_unit_test(test_cut_classes),
+        cmocka_unit_test(test_group_shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
