@@ -404,18 +404,34 @@ static void test_logs(void **state)
     assert_close(tensor_rate(view, 0, 72, 8589934592.0), 423e9, 0.03);
 }
 
+/* Little data of two equal machines takes about as long as inside one and then between two GPUs. */
+static void test_small(void **state)
+{
+    (void)state;
+    static const uint32_t TWO[] = {0,
+                                   3}; /* those of CLUSTERS that are two equal machines */
+    enum { GPUS = 8, BYTES = 8 };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TWO); i++) {
+        g_autoptr(Cluster) cluster = made(CLUSTERS[TWO[i]]);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+        const double inside = BYTES / tensor_rate(view, 0, GPUS, BYTES),
+                     between = BYTES / tensor_rate(view, GPUS - 1, 2, BYTES),
+                     all = BYTES / tensor_rate(view, 0, 2 * GPUS, BYTES);
+        print_message("8 bytes inside %.1f us, between %.1f us, of all %.1f us\n",
+                      inside * 1e6, between * 1e6, all * 1e6);
+        assert_at_most(fmax(inside, between), all);
+        assert_at_most(all, 1.5 * (inside + between));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_prices),
-        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_regions),
-        cmocka_unit_test(test_ranks_of_machines),
-        cmocka_unit_test(test_three_regions),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_many_regions),
-        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_small),         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_prices),        cmocka_unit_test(test_written),
+        cmocka_unit_test(test_regions),       cmocka_unit_test(test_ranks_of_machines),
+        cmocka_unit_test(test_three_regions), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_many_regions),  cmocka_unit_test(test_logs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
