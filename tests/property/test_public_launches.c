@@ -43,7 +43,7 @@ static const Public PUBLIC[] = {
      "pp: 12\ndp: 8\ntp: 4\nmicro_batch: 2\n" STAGES_70 "recompute: full\n",
      "--embed-layernorm, --sync-tp-duplicated-parameters, --pad-vocab-size-to 250880, "
      "--train-weighted-split-paths-path /code/tr11-176B-ml/bigscience/train/tr11, "
-     "--deepspeed, --deepspeed_config ./ds_config..json"},
+     "--deepspeed, the settings in ./ds_config..json"},
     {"opt_175b.sh", "metaseq", 1024, "gpt2:layers=96",
      "global_batch=1024,seq=2048,precision=mixed",
      "dp: 128\ntp: 8\nmicro_batch: 8\nrecompute: full\nzero: 2\n", ""},
@@ -74,6 +74,31 @@ static const Public PUBLIC[] = {
      "global_batch=1024,seq=4096,precision=bf16-fp32-grads",
      "pp: 4\ndp: 4\ntp: 2\nmicro_batch: 1\nlayers: 20 20 12 12\n"
      "sequence_parallel: on\nzero: 1\n",
+     ""},
+    /* calls in Python; variables of the script are put in, and what else is no literal is listed */
+    {"trl_sft.py", "accelerate", 8, LLAMA("32"),
+     "global_batch=128,seq=4096,precision=bf16-fsdp",
+     "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 3\n", ""},
+    {"hf_seq2seq.py", "DeepSpeed", 8, LLAMA("32"), "global_batch=256",
+     "dp: 8\nmicro_batch: 8\nzero: 3\noffload: optimizer\n",
+     "gradient_accumulation_steps args.steps, bf16 args.bf16, fp16 not args.bf16"},
+    {"hf_deepspeed_dict.py", "DeepSpeed", 8, LLAMA("32"),
+     "global_batch=64,precision=bf16",
+     "dp: 8\nmicro_batch: 4\nzero: 2\noffload: optimizer\n", ""},
+    {"accelerate_fsdp2.py", "accelerate", 16, LLAMA("32"), "precision=bf16-fsdp",
+     "dp: 8\ntp: 2\nmicrobatches: 4\nrecompute: full\nzero: 3\nzero_ranks: 4\n", ""},
+    {"nemo2_llama.py", "Megatron-LM", 32, LLAMA("80"), "global_batch=128,seq=8192",
+     "pp: 4\ndp: 2\ntp: 4\nmicro_batch: 1\nschedule: interleaved\nvirtual_stages: 5\n"
+     "layers: 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4 4\nsequence_parallel: on\nzero: 1\n",
+     ""},
+    {"bridge_container.py", "Megatron-LM", 32, LLAMA("80"),
+     "global_batch=512,seq=8192,precision=bf16-fp32-grads",
+     "pp: 4\ndp: 1\ntp: 4\ncp: 2\ncp_comm: p2p\nmicro_batch: 1\nlayers: 20 20 20 20\n"
+     "recompute: full\nsequence_parallel: on\nzero: 1\n",
+     ""},
+    {"titan_registry.py", "torchtitan", 32, LLAMA("80"),
+     "global_batch=32,seq=8192,precision=bf16-fsdp",
+     "dp: 4\ntp: 8\nmicro_batch: 8\nrecompute: full\nsequence_parallel: on\nzero: 3\n",
      ""},
 };
 
@@ -142,6 +167,23 @@ static void test_changes(void **state)
          "a world of 192 GPUs, and the cluster has 384"},
         {"bloom_176b.slurm", "NLAYERS=70", "NLAYERS=$((70 - 1))",
          "69 layers, and the model has 70: expected the launch of this model"},
+        /* brackets count */
+        {"bloom_176b.slurm", "NLAYERS=70", "NLAYERS=$((280 / (2 * 2) + 3 * 1))",
+         "73 layers, and the model has 70: expected the launch of this model"},
+        {"trl_sft.py", "\"full_shard\", \"auto", "\"shard_grad_op\", \"auto",
+         "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 3\n"},
+        {"trl_sft.py", "// (MICRO_BATCH * GPUS)", "// MICRO_BATCH // 16",
+         "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 3\n"},
+        {"trl_sft.py", "MICRO_BATCH = 2", "MICRO_BATCH = pick()",
+         "dp: 8\nrecompute: full\nzero: 3\n"},
+        {"trl_sft.py", "gradient_checkpointing=True", "gradient_checkpointing=False",
+         "dp: 8\nmicro_batch: 2\nzero: 3\n"},
+        {"hf_seq2seq.py", "deepspeed=\"ds_zero3.json\"",
+         "deepspeed={'zero_optimization':"
+         " dict(stage=1)}",
+         "dp: 8\nmicro_batch: 8\nzero: 1\n"},
+        {"titan_registry.py", "tensor_parallel_degree=8", "tensor_parallel_degree=3",
+         "degrees of pipelines"},
         {"opt_175b.sh", " --no-reshard-after-forward", "",
          "dp: 128\ntp: 8\nmicro_batch: 8\nrecompute: full\nzero: 3\n"},
         {"opt_175b.sh", "UPDATE_FREQ=1", "UPDATE_FREQ=3",

@@ -31,7 +31,7 @@
     X(ATTENTION_DROPOUT) X(EXPERTS) X(TOP) X(EXPERT_FFN) X(SHARED_FFN) X(DISPATCHER)        \
     X(CAPACITY) X(PADDED) X(SCORE) X(EXPERT_GROUPS) X(TOP_GROUPS) X(SHARED_GATE)            \
     X(EXPERT_LAYERS) X(LATENT) X(Q_RANK) X(KV_RANK) X(OWN_KEY) X(SHARED_KEY)                \
-    X(VALUE_SIZE) X(ROTARY_PART) X(BACKEND) X(ONCE) X(BESIDE)
+    X(VALUE_SIZE) X(ROTARY_PART) X(BACKEND) X(ONCE) X(BESIDE) X(OTHER_FILE)
 /* clang-format on */
 
 #define LAUNCH_ID(id) WORD_##id,
@@ -54,6 +54,9 @@ GArray *launch_names_read(GError **error);
  * both; false if there are none, or the word is a number and the value is not. */
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value);
+
+/* Whether a name, of any framework, has no effect whatever its value. */
+bool launch_means_nothing(const GArray *names, const char *name);
 
 /* Calls `write` for each name of a framework that says one of the words, in the order of the rows; text
  * NULL: a switch. */

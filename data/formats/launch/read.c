@@ -12,6 +12,7 @@
 #include "data/base/yaml_json.h"
 #include "data/formats/launch/launch.h"
 #include "data/formats/launch/names.h"
+#include "data/formats/launch/script.h"
 
 /* --- words of a shell --- */
 
@@ -37,30 +38,6 @@ static bool shell_fail(const Shell *s, const char *expected)
 
 static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GString *out);
 
-/* Whole numbers with * / + - from left to right; others stay as they are. */
-static void add_arithmetic(const char *text, GString *out)
-{
-    gint64 sum = 0;
-    char op = '+';
-    const char *at = text;
-    for (bool good = true; good;) {
-        char *end;
-        at += strspn(at, " ()");
-        const gint64 n = g_ascii_strtoll(at, &end, 10);
-        const bool zero = op == '/' && n == 0;
-        if (end == at || zero || ABS(n) > 1 << 30 || ABS(sum) > 1 << 30) {
-            g_string_append(out, text);
-            return;
-        }
-        sum = op == '*' ? sum * n : op == '/' ? sum / n : op == '-' ? sum - n : sum + n;
-        at = end + strspn(end, " ()");
-        op = *at;
-        good = op && strchr("*/+-", op);
-        at += good;
-    }
-    g_string_append_printf(out, "%" G_GINT64_FORMAT, sum);
-}
-
 /* $((...)): the names in it need no '$'. */
 static bool expand_arithmetic(const Shell *s, const char **at, uint32_t depth,
                               GString *out)
@@ -69,23 +46,13 @@ static bool expand_arithmetic(const Shell *s, const char **at, uint32_t depth,
     g_autoptr(GString) inner = g_string_new(NULL);
     if (!end)
         return shell_fail(s, "))");
-    for (const char *p = *at + 3; p < end;) {
-        const size_t n =
-            strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_");
-        g_autofree char *name = g_strndup(p, n);
-        const char *known = n ? g_hash_table_lookup(s->variable, name) : NULL;
-        if (*p == '$') {
-            if (!shell_expand(s, &p, depth + 1, inner))
-                return false;
-            continue;
-        }
-        if (n == 0)
+    for (const char *p = *at + 3; p < end;)
+        if (*p != '$')
             g_string_append_c(inner, *p++);
-        else
-            g_string_append(inner, known ? known : name);
-        p += n;
-    }
-    add_arithmetic(inner->str, out);
+        else if (!shell_expand(s, &p, depth + 1, inner))
+            return false;
+    g_autofree char *number = launch_arithmetic(inner->str, s->variable);
+    g_string_append(out, number ? number : inner->str);
     *at = end + 2;
     return true;
 }
@@ -333,6 +300,7 @@ typedef struct {
     GArray *names;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
     bool flagscale;    /* flags of Megatron-LM in a section "system" */
+    bool deepspeed;    /* its configuration is part of another one */
     uint32_t taken[5]; /* names of each framework */
 } Reading;
 
@@ -411,27 +379,17 @@ static const char *plain_switch(const char *text)
 
 /* --- JSON and YAML --- */
 
-static char *scalar_text(const json_t *value)
+/* "['a', 'b']" as "a b". */
+static void plain_items(char *list)
 {
-    return json_is_string(value) ? g_strdup(json_string_value(value))
-           : json_is_integer(value)
-               ? g_strdup_printf("%" JSON_INTEGER_FORMAT, json_integer_value(value))
-           : json_is_real(value)    ? g_strdup_printf("%g", json_real_value(value))
-           : json_is_boolean(value) ? g_strdup(json_is_true(value) ? "true" : "false")
-                                    : NULL;
-}
-
-/* "2 4 4 2"; NULL if items are no texts or numbers. */
-static char *list_text(const json_t *list)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        g_autofree char *item = scalar_text(json_array_get(list, i));
-        if (!item)
-            return NULL;
-        g_string_append_printf(text, "%s%s", i ? " " : "", item);
+    char *to = list;
+    for (const char *p = list; *p; p++) {
+        const char c = strchr("[]\"',", *p) ? ' ' : *p;
+        if (c != ' ' || (to > list && to[-1] != ' '))
+            *to++ = c;
     }
-    return g_strdup(text->str);
+    *to = '\0';
+    g_strchomp(list);
 }
 
 static void flatten(Reading *r, const char *path, const json_t *value)
@@ -446,9 +404,12 @@ static void flatten(Reading *r, const char *path, const json_t *value)
         }
         return;
     }
-    g_autofree char *text = json_is_array(value) ? list_text(value) : scalar_text(value);
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+    if (json_is_array(value))
+        plain_items(dump);
     if (!json_is_null(value))
-        take_path(r, path, text);
+        take_path(r, path, json_is_string(value) ? json_string_value(value) : dump);
+    free(dump);
 }
 
 static bool read_tree(Reading *r, const char *text, size_t length, bool json,
@@ -464,58 +425,23 @@ static bool read_tree(Reading *r, const char *text, size_t length, bool json,
     return true;
 }
 
-/* --- TOML, and lines `config.SECTION.KEY = VALUE` of a recipe --- */
+/* --- TOML and Python --- */
 
-/* A value without quotes; comments end it. */
-static char *plain_value(const char *text)
+/* A setting; None is as if nothing were said, but to torchtitan. */
+static void take_setting(void *data, const char *name, const char *text, bool known)
 {
-    const char quote = *text == '"' || *text == '\'' ? *text : '\0';
-    const char *end = quote ? strchr(text + 1, quote) : strchr(text, '#');
-    char *value = !quote ? g_strndup(text, end ? (gsize)(end - text) : strlen(text))
-                  : end ? g_strndup(text + 1, (gsize)(end - text - 1))
-                         : g_strdup(text + 1);
-    return g_strstrip(value);
-}
-
-/* "['a', 'b']" as "a b". */
-static void plain_items(char *list)
-{
-    char *to = list;
-    for (const char *p = list; *p; p++) {
-        const char c = strchr("[]\"',", *p) ? ' ' : *p;
-        if (c != ' ' || (to > list && to[-1] != ' '))
-            *to++ = c;
-    }
-    *to = '\0';
-    g_strchomp(list);
-}
-
-static const char RECIPE[] = "^[ \t]*(config|cfg|recipe)\\.[a-z_.]+ *=[^=]";
-
-static bool read_assignments(Reading *r, const char *text, GError **error)
-{
-    g_auto(GStrv) line = g_strsplit(text, "\n", -1);
-    g_autofree char *section = g_strdup("");
-    for (uint32_t i = 0; line[i]; i++) {
-        char *at = g_strstrip(line[i]), *equal = strchr(at, '=');
-        const bool toml = *at == '[' && strchr(at, ']') && !equal;
-        if (toml)
-            put_block(section, g_strndup(at + 1, strcspn(at + 1, "]")));
-        const bool recipe = g_regex_match_simple(RECIPE, at, 0, 0);
-        if (!equal || *at == '#' || (!recipe && !*section))
-            continue;
-        g_autofree char *key = g_strndup(at, (gsize)(equal - at)),
-                        *value = plain_value(g_strchug(equal + 1));
-        g_strstrip(key);
-        if (!*key || (toml && !*section))
-            return refuse(error, "%s:%u: expected KEY = VALUE", r->file, i + 1);
-        g_autofree char *path = recipe ? g_strdup(strchr(key, '.') + 1)
-                                       : g_strdup_printf("%s.%s", section, key);
-        if (!r->titan && *value == '[')
-            plain_items(value);
-        take_path(r, path, r->titan ? value : plain_switch(value));
-    }
-    return true;
+    Reading *r = data;
+    const bool deepspeed = g_str_has_prefix(name, "deepspeed.");
+    g_autofree char *plain = g_strdup(text);
+    r->deepspeed |= deepspeed;
+    if (!r->titan && strchr("[(", *plain))
+        plain_items(plain);
+    if (!known) {
+        if (!is_beside(name) && !launch_means_nothing(r->names, name))
+            add_unknown(r, name, g_strdelimit(plain, "\n", ' '));
+    } else if (r->titan || strcmp(text, "None") != 0)
+        take_path(r, name + (deepspeed ? strlen("deepspeed.") : 0),
+                  r->titan ? plain : plain_switch(plain));
 }
 
 /* --- all --- */
@@ -565,6 +491,11 @@ static void take_steps(const char *text, Launch *launch)
     put_block(*schedule, g_strndup(at, strcspn(at, "\r\n")));
 }
 
+/* Lines and calls of torchtitan's recipes. */
+static const char TITAN[] =
+    "\\bTrainer\\.Config\\(|^[ \t]*config\\.(parallelism|training|"
+    "activation_checkpoint)(\\.[a-z_]+)? *=";
+
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error)
 {
     g_autoptr(Launch) launch = g_new0(Launch, 1);
@@ -582,17 +513,18 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
         return refused(error, "%s: expected a text of at most %d bytes", file,
                        LAUNCH_MOST_BYTES);
     launch_take_ranks(copy, launch->rank);
-    const bool toml = has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$"),
-               lines = toml || has_line(copy, RECIPE);
-    r.titan = *begin != '{' && (toml || has_line(copy, "^[ \t]*config\\.[a-z_.]+ *="));
-    const bool good = *begin == '{' ? read_tree(&r, text, length, true, error)
-                      : lines       ? read_assignments(&r, copy, error)
-                      : has_line(copy, "(^|[ \t\"'(=])--[a-z]")
+    const bool json = *begin == '{', python = !json && script_has_settings(copy),
+               toml = !json && !python && has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$");
+    r.titan = toml || (python && has_line(copy, TITAN));
+    if (python || toml)
+        script_read(copy, toml, take_setting, &r);
+    const bool good = python || toml ? true
+                      : !json && has_line(copy, "(^|[ \t\"'(=])--[a-z]")
                           ? shell_options(file, copy, take_flag, &r, error)
-                          : read_tree(&r, text, length, false, error);
+                          : read_tree(&r, text, length, json, error);
     take_steps(copy, launch);
-    uint32_t best = 0;
-    for (uint32_t t = 1; t < G_N_ELEMENTS(TABLE); t++)
+    uint32_t best = r.deepspeed;
+    for (uint32_t t = 1; !r.deepspeed && t < G_N_ELEMENTS(TABLE); t++)
         best = r.taken[t] > r.taken[best] ? t : best;
     if (good && r.taken[best] == 0)
         refuse(error,
@@ -610,11 +542,41 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
 }
 
-Launch *launch_read(const char *file, GError **error)
+static Launch *launch_parse_file(const char *file, GError **error)
 {
     gsize length;
     g_autofree char *text = file_read(file, LAUNCH_MOST_BYTES, &length, error);
     return text ? launch_parse(file, text, length, error) : NULL;
+}
+
+/* Adds the settings of the file that a launch names, which say less than its own. */
+static void launch_join(Launch *launch, const char *file)
+{
+    const char *name = launch->value[WORD_OTHER_FILE];
+    if (!name)
+        return;
+    g_autofree char *folder = g_path_get_dirname(file),
+                    *path = g_build_filename(g_path_is_absolute(name) ? "" : folder, name,
+                                             NULL);
+    g_autoptr(Launch) other = launch_parse_file(path, NULL);
+    if (!other) {
+        g_ptr_array_add(launch->unknown, g_strdup_printf("the settings in %s", name));
+        return;
+    }
+    for (uint32_t w = 0; w < WORDS; w++)
+        if (!launch->value[w])
+            launch->value[w] = g_steal_pointer(&other->value[w]);
+    g_ptr_array_extend_and_steal(launch->unknown, g_ptr_array_ref(other->unknown));
+    launch->framework = other->framework;
+    launch->runtime = other->runtime;
+}
+
+Launch *launch_read(const char *file, GError **error)
+{
+    Launch *launch = launch_parse_file(file, error);
+    if (launch)
+        launch_join(launch, file);
+    return launch;
 }
 
 FREE_DEFINE(launch_free, Launch, launch, free_items(launch->value, WORDS),
