@@ -14,7 +14,7 @@ const char *trace_kind_name(TraceKind kind)
     return NAME[kind];
 }
 
-#define TRACE_COLLECTIVE_NAME(id, name) [TRACE_COMM_##id] = name,
+#define TRACE_COLLECTIVE_NAME(id) [TRACE_COMM_##id] = #id,
 NAMES_LIST(trace_collective_name, TraceCollective, TRACE_COMM_TYPES,
            TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_NAME))
 

@@ -43,20 +43,14 @@ typedef enum {
         TRACE_KINDS
 } TraceKind;
 
-/* id, Chakra's name; in the order of Chakra's numbers, from 0. */
-#define TRACE_COLLECTIVE_TABLE(X)                   \
-    X(ALL_REDUCE, "ALL_REDUCE")                     \
-    X(REDUCE, "REDUCE")                             \
-    X(ALL_GATHER, "ALL_GATHER")                     \
-    X(GATHER, "GATHER")                             \
-    X(SCATTER, "SCATTER")                           \
-    X(BROADCAST, "BROADCAST")                       \
-    X(ALL_TO_ALL, "ALL_TO_ALL")                     \
-    X(REDUCE_SCATTER, "REDUCE_SCATTER")             \
-    X(REDUCE_SCATTER_BLOCK, "REDUCE_SCATTER_BLOCK") \
-    X(BARRIER, "BARRIER")
+/* Chakra's names, in the order of Chakra's numbers, from 0. */
+/* clang-format off */
+#define TRACE_COLLECTIVE_TABLE(X)                                                   \
+    X(ALL_REDUCE) X(REDUCE) X(ALL_GATHER) X(GATHER) X(SCATTER) X(BROADCAST)         \
+    X(ALL_TO_ALL) X(REDUCE_SCATTER) X(REDUCE_SCATTER_BLOCK) X(BARRIER)
+/* clang-format on */
 
-#define TRACE_COLLECTIVE_ID(id, name) TRACE_COMM_##id,
+#define TRACE_COLLECTIVE_ID(id) TRACE_COMM_##id,
 typedef enum {
     TRACE_COLLECTIVE_TABLE(TRACE_COLLECTIVE_ID) TRACE_COMM_TYPES,
     TRACE_COMM_NONE = TRACE_COMM_TYPES /* not said */
