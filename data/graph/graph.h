@@ -99,11 +99,7 @@ typedef enum { PRECISION_TABLE(PRECISION_ID) PRECISIONS } Precision;
 /* Formats of the numbers that ops compute with; device types may have a rate for each
  * (DeviceType.rates): id, name. */
 #define NUMBERS_TABLE(X) \
-    X(F32, "fp32")       \
-    X(F16, "fp16")       \
-    X(BF16, "bf16")      \
-    X(F8, "fp8")         \
-    X(F4, "fp4")
+    X(F32, "fp32") X(F16, "fp16") X(BF16, "bf16") X(F8, "fp8") X(F4, "fp4")
 
 #define NUMBERS_ID(id, name) NUMBERS_##id,
 typedef enum { NUMBERS_TABLE(NUMBERS_ID) NUMBERS } Numbers;

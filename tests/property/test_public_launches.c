@@ -37,7 +37,8 @@ static const Public PUBLIC[] = {
      "global_batch=4096,seq=4096,precision=bf16-fp32-grads",
      "pp: 16\ndp: 32\ntp: 2\nep: 64\netp: 1\nmicro_batch: 1\n" STAGES_61
      "recompute: mla_up_proj+layernorm\nsequence_parallel: on\nzero: 1\n",
-     "model AutoBridge.from_hf_pretrained(\"deepseek-"},
+     "model AutoBridge.from_hf_pretrained(\"deepseek-, "
+     "model.num_layers_per_virtual_pipeline_stage args.virtual"},
     {"bloom_176b.slurm", "Megatron-LM", 384, "gpt2:layers=70",
      "global_batch=2048,seq=2048,precision=bf16-fp32-grads",
      "pp: 12\ndp: 8\ntp: 4\nmicro_batch: 2\n" STAGES_70 "recompute: full\n",

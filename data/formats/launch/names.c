@@ -68,15 +68,6 @@ static bool word_has_sense(LaunchWord word, const char *text)
            g_ascii_string_to_unsigned(text, 10, 0, LAUNCH_MOST, NULL, NULL);
 }
 
-bool launch_means_nothing(const GArray *names, const char *name)
-{
-    array_each (const LaunchName, row, names)
-        if (row->word == WORD_NOTHING && g_strcmp0(row->says, "*") == 0 &&
-            name_is(row, name))
-            return true;
-    return false;
-}
-
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value)
 {

@@ -55,9 +55,6 @@ GArray *launch_names_read(GError **error);
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value);
 
-/* Whether a name, of any framework, has no effect whatever its value. */
-bool launch_means_nothing(const GArray *names, const char *name);
-
 /* Calls `write` for each name of a framework that says one of the words, in the order of the rows; text
  * NULL: a switch. */
 void launch_write(const GArray *names, const char *framework, char *const *value,

@@ -427,6 +427,21 @@ static bool read_tree(Reading *r, const char *text, size_t length, bool json,
 
 /* --- TOML and Python --- */
 
+/* Whether a name sets no word, whatever its value. */
+static bool sets_nothing(const Reading *r, const char *name)
+{
+    char *said[WORDS + 1] = {NULL};
+    Launch none = {.value = said};
+    Reading apart = *r;
+    apart.launch = &none;
+    bool nothing = is_beside(name) || take_name(&apart, name, "?");
+    for (uint32_t w = 0; w < WORDS; w++) {
+        nothing &= !said[w];
+        g_free(said[w]);
+    }
+    return nothing;
+}
+
 /* A setting; None is as if nothing were said, but to torchtitan. */
 static void take_setting(void *data, const char *name, const char *text, bool known)
 {
@@ -436,10 +451,9 @@ static void take_setting(void *data, const char *name, const char *text, bool kn
     r->deepspeed |= deepspeed;
     if (!r->titan && strchr("[(", *plain))
         plain_items(plain);
-    if (!known) {
-        if (!is_beside(name) && !launch_means_nothing(r->names, name))
-            add_unknown(r, name, g_strdelimit(plain, "\n", ' '));
-    } else if (r->titan || strcmp(text, "None") != 0)
+    if (!known && !sets_nothing(r, name))
+        add_unknown(r, name, g_strdelimit(plain, "\n", ' '));
+    else if (known && (r->titan || strcmp(text, "None") != 0))
         take_path(r, name + (deepspeed ? strlen("deepspeed.") : 0),
                   r->titan ? plain : plain_switch(plain));
 }

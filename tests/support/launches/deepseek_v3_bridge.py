@@ -21,6 +21,7 @@ def deepseek_v3_pretrain_config() -> ConfigContainer:
     cfg.model.context_parallel_size = 1
     cfg.model.expert_model_parallel_size = 64
     cfg.model.expert_tensor_parallel_size = 1
+    cfg.model.num_layers_per_virtual_pipeline_stage = args.virtual
     cfg.model.sequence_parallel = True
     cfg.model.seq_length = 4096
 
