@@ -4,6 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Where all devices that share a sequence, by shards and positions, have different experts, tokens
+ * are cut over the shards first, weights over the positions: both are as many only in even cuts. */
+static bool cuts_agree(const ExecCuts *cuts, const Plan *plan, GError **error)
+{
+    const Strategy *s = &plan->strategy;
+    const bool both = s->etp == 1 && s->tp > 1 && s->cp > 1 && s->ep == s->tp * s->cp;
+    for (uint32_t i = 0; both && i < cuts->splits->len; i++) {
+        const Split *split = &g_array_index(cuts->splits, Split, i);
+        if (split->kind == SPLIT_NESTED && split->units % s->ep != 0)
+            return refuse(
+                error,
+                "etp=1 with ep=%u on all devices of a sequence: expected experts "
+                "in multiples of them, got %u",
+                s->ep, split->units);
+    }
+    return true;
+}
+
 ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error)
 {
     g_autoptr(ExecCuts) cuts = g_new0(ExecCuts, 1);
@@ -11,6 +29,8 @@ ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error)
         !plan_layout_init(&cuts->layout, plan, graph, error))
         return NULL;
     cuts->splits = plan_rounded_splits(plan, graph, cuts->layout.batch);
+    if (!cuts_agree(cuts, plan, error))
+        return NULL;
     return g_steal_pointer(&cuts);
 }
 

@@ -60,7 +60,7 @@ bool exec_is_small(const Graph *graph, GError **error)
         elements += (double)tensor_elements(graph_tensor(graph, t));
     return elements <= most ||
            refuse(error,
-                  "%s cannot be shrunk, and has %.3g elements in all tensors: expected "
+                  "%s has %.3g elements in all tensors, as small as it gets: expected "
                   "at most %.3g to run it in float64",
                   graph_name(graph), elements, most);
 }

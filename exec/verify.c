@@ -307,7 +307,7 @@ double exec_tolerance(const ExecBackend *backend)
     return backend->half == EXEC_FP16                ? EXEC_FP16_TOLERANCE
            : backend->half == EXEC_BF16              ? EXEC_BF16_TOLERANCE
            : backend->element_bytes == sizeof(float) ? EXEC_SINGLE_TOLERANCE
-                                                     : EXEC_TOLERANCE;
+                                                     : EXEC_DEEP_TOLERANCE;
 }
 
 CLEAR_DEFINE(exec_verdict_clear, ExecVerdict, verdict, let_go(verdict->where, g_free),
@@ -363,6 +363,10 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     copy->seed = plan->seed;
     copy->version = g_strdup(plan->version);
     copy->program = g_steal_pointer(&few);
+    copy->strategy = (Strategy){.tp = plan->strategy.tp,
+                                .cp = plan->strategy.cp,
+                                .ep = plan->strategy.ep,
+                                .etp = plan->strategy.etp};
     copy->n_devices = plan->n_devices;
     copy->memory_bytes = g_new0(uint64_t, plan->n_devices);
     copy->n_segments = plan->n_segments;

@@ -474,8 +474,9 @@ static bool check_samples(const Builder *b, GError **error)
         if (samples % p->group[g].n_replicas != 0)
             return refuse(
                 error,
-                "ep=%u: expected microbatches that %u replicas divide, got %u samples",
-                p->ep, p->group[g].n_replicas, samples);
+                "ep=%u: expected microbatches that dp x cp = %u divides, got %u samples",
+                p->ep * (p->whole_experts ? p->group[g].n_devices : 1),
+                p->group[g].n_replicas, samples);
     return true;
 }
 

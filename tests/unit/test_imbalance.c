@@ -330,6 +330,36 @@ static void test_refused(void **state)
     }
 }
 
+/* Where all devices of a sequence have different experts, a small model with too few of them is
+ * refused, and not run with tokens and weights that are cut differently. */
+static void test_too_few(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *set;
+        bool proved;
+    } OF[] = {{MODEL "0,experts=16", "tp=4 cp=2 ep=8 etp=1", true},
+              {MODEL "0,experts=16", "tp=4 cp=4 ep=16 etp=1", false}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OF); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *model = g_strdup(OF[i].model);
+        char *eight = strstr(model, "experts=8,");
+        memmove(eight, eight + strlen("experts=8,"),
+                strlen(eight + strlen("experts=8,")) + 1);
+        g_auto(Made) made = made_plan("manual", model, "2x8xh100@8xib-ndr", OF[i].set);
+        g_autoptr(Graph) small = NULL;
+        g_autoptr(Plan) plan =
+            exec_shrink_plan(made.plan, made.graph, NULL, &small, &error);
+        assert_no_error(error);
+        g_autoptr(ExecBackend) backend = exec_reference_new(plan->n_devices);
+        g_auto(ExecVerdict) verdict = {0};
+        assert_true(exec_verify(backend, plan, small, 1, exec_tolerance(backend),
+                                &verdict, &error) == OF[i].proved);
+        assert_true(OF[i].proved ||
+                    strstr(error->message, "in multiples of them, got 8"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +368,6 @@ int main(void)
         cmocka_unit_test(test_exact_exchange), cmocka_unit_test(test_file),
         cmocka_unit_test(test_proved),         cmocka_unit_test(test_ragged),
         cmocka_unit_test(test_unlike_stages),  cmocka_unit_test(test_groups_proved),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_too_few)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
