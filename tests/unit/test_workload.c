@@ -32,8 +32,31 @@ static void test_samples_and_tokens(void **state)
     }
 }
 
+/* However a pipeline divides the batch, its devices do the model's FLOPs once: nothing is computed
+ * again, and every op of this model is cut along the samples. */
+static void test_flops(void **state)
+{
+    (void)state;
+    static const char *const SET[] = {"dp=8", "pp=2", "pp=2 microbatches=4",
+                                      "pp=4 microbatches=8 dp=2", "pp=8 microbatches=8"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SET); i++) {
+        Made made =
+            made_plan("manual", "vit:layers=8,hidden=64,heads=4,ffn=128,global_batch=64",
+                      "dgx-h100", SET[i]);
+        const SimWorkload work = sim_workload(made.plan, made.graph, made.view);
+        double flops = 0;
+        for (OpId id = 0; id < graph_n_ops(made.graph); id++)
+            if (graph_get_op(made.graph, id)->pass != PASS_UPDATE)
+                flops += graph_op_flops(made.graph, id);
+        assert_close(work.model_flops, flops, 1e-9);
+        assert_close(work.run_flops, flops, 0.001);
+        made_clear(&made);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples_and_tokens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples_and_tokens),
+                                       cmocka_unit_test(test_flops)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
