@@ -174,9 +174,8 @@ static json_t *survey_json(const Survey *s)
 json_t *sensitivity_json(const Evaluation *evaluation, const Configuration *configuration,
                          GError **error)
 {
-    g_autoptr(GArray) knobs = g_array_new(FALSE, FALSE, sizeof(Knob));
+    g_autoptr(GArray) knobs = array_owning(Knob, free_first);
     Survey s = {evaluation, configuration, evaluation->report->iteration_time_s, knobs};
-    g_array_set_clear_func(knobs, free_first);
     if (!evaluation_check_fits(evaluation, error))
         return NULL;
     list_knobs(&s);

@@ -18,10 +18,9 @@ static CLEAR_DEFINE(clear_row, ValidationRow, row, free_each(row->plan, row->gro
 static Validation *validation_new(void)
 {
     Validation *v = g_new0(Validation, 1);
-    v->row = g_array_new(FALSE, FALSE, sizeof(ValidationRow));
+    v->row = array_owning(ValidationRow, clear_row);
     v->group = g_array_new(FALSE, FALSE, sizeof(ValidationGroup));
     v->left = g_ptr_array_new_with_free_func(g_free);
-    g_array_set_clear_func(v->row, (GDestroyNotify)clear_row);
     return v;
 }
 

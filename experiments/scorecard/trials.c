@@ -24,9 +24,8 @@ TrialSet *trials_new(const char *name)
     TrialSet *set = g_new0(TrialSet, 1);
     set->name = g_strdup(name);
     set->description = g_strdup("");
-    set->trial = g_array_new(false, false, sizeof(Trial));
+    set->trial = array_owning(Trial, trial_clear);
     set->unable = text_table(NULL);
-    g_array_set_clear_func(set->trial, (GDestroyNotify)trial_clear);
     return set;
 }
 

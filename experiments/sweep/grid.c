@@ -67,8 +67,7 @@ static double entries_of(const ExperimentFile *file, GridAxis plain)
 /* Every entry of the plain axis with every value of the axes that belong to it, the last one fastest. */
 static GArray *expand(const ExperimentFile *file, GridAxis plain)
 {
-    GArray *variants = g_array_new(FALSE, TRUE, sizeof(Variant));
-    g_array_set_clear_func(variants, variant_clear);
+    GArray *variants = array_owning(Variant, variant_clear);
     const uint32_t n = (uint32_t)entries_of(file, plain);
     for (uint32_t k = 0; k < n; k++) {
         Variant variant = {0};
@@ -91,8 +90,7 @@ static void extend(char **spec, const char *key, const char *value)
 {
     char *longer =
         g_strdup_printf("%s%c%s=%s", *spec, strchr(*spec, ':') ? ',' : ':', key, value);
-    g_free(*spec);
-    *spec = longer;
+    put_block(*spec, longer);
 }
 
 static void extend_both(Variant *variant, const char *key, const char *value)
@@ -190,8 +188,7 @@ static void extend_network(const ExperimentFile *file, Variant *variant)
 static void add_words(char **text, ChangeKind kind, const char *change)
 {
     char *longer = g_strdup_printf("%s %s %s", *text, change_name(kind), change);
-    g_free(*text);
-    *text = longer;
+    put_block(*text, longer);
 }
 
 /* Applies the changes; a change that the cluster cannot have makes its configurations

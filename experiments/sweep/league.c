@@ -141,9 +141,7 @@ static LeagueRow *row_of(GArray *rows, const char *entry)
     for (uint32_t i = 0; i < rows->len; i++)
         if (strcmp(g_array_index(rows, LeagueRow, i).entry, entry) == 0)
             return &g_array_index(rows, LeagueRow, i);
-    LeagueRow row = {.entry = entry,
-                     .refusal = g_array_new(FALSE, FALSE, sizeof(LeagueRefusal))};
-    g_array_set_clear_func(row.refusal, free_first);
+    LeagueRow row = {.entry = entry, .refusal = array_owning(LeagueRefusal, free_first)};
     g_array_append_val(rows, row);
     return &g_array_index(rows, LeagueRow, rows->len - 1);
 }

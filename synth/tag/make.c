@@ -383,8 +383,7 @@ bool tag_make_within(const Question *question, Answer *answer, const TagLimits *
                       .plan = plan,
                       .limits = limits,
                       .bound_s = INFINITY,
-                      .candidates = g_array_new(FALSE, FALSE, sizeof(Candidate))};
-    g_array_set_clear_func(m.candidates, (GDestroyNotify)candidate_clear);
+                      .candidates = array_owning(Candidate, candidate_clear)};
     m.space = synth_tag_space(question->view,
                               question->options->tag.sets == TAG_SETS_KINDS, error);
     if (!m.space || !(m.batch = tag_batch(question->options, question->graph, error)))

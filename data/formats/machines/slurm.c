@@ -95,9 +95,8 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
     SlurmNode *node = g_new0(SlurmNode, 1);
     node->name = g_strdup(name);
     node->features = g_strdup(*features == '(' ? "" : features);
-    node->gpus = g_array_new(FALSE, FALSE, sizeof(SlurmGpus));
+    node->gpus = array_owning(SlurmGpus, free_first);
     node->down = is_down(state);
-    g_array_set_clear_func(node->gpus, free_first);
     const bool good = *name && strlen(name) <= NAME_BYTES && read_resources(gres, node) &&
                       slurm->node->len < SLURM_MOST_NODES;
     if (good && node->gpus->len > 0) {

@@ -380,9 +380,8 @@ bool nsys_read(const char *file, GArray *list, GArray *tables, GError **error)
 {
     Report report = {.file = file,
                      .profile = profile_new(),
-                     .open = g_array_new(FALSE, FALSE, sizeof(Range)),
+                     .open = array_owning(Range, clear_range),
                      .launch = g_array_new(FALSE, FALSE, sizeof(double))};
-    g_array_set_clear_func(report.open, (GDestroyNotify)clear_range);
     const bool opened =
         sqlite3_open_v2(file, &report.db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK;
     sqlite3_db_config(report.db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
