@@ -29,10 +29,10 @@ static bool names(const char *target, const char *a, const char *b)
     return target && (strstr(target, a) || strstr(target, b));
 }
 
-void architecture_separate(ArchitectureSizes *sizes, const char *target)
+void architecture_separate(ArchitectureSizes *sizes, const char *target, bool both)
 {
-    sizes->own_keys = names(target, "attention.k.", "attention.v");
-    sizes->own_gate = names(target, "ffn.gate", "ffn.wide");
+    sizes->own_keys = both || names(target, "attention.k.", "attention.v");
+    sizes->own_gate = both || names(target, "ffn.gate", "ffn.wide");
 }
 
 /* --- feed-forward networks --- */

@@ -248,8 +248,8 @@ typedef struct {
     /* keys and values, gates and what they gate have own weights */
     bool own_keys, own_gate;
 } ArchitectureSizes;
-/* Sets the last two by what adapters name (the spec's `target`; NULL: nothing). */
-void architecture_separate(ArchitectureSizes *sizes, const char *target);
+/* Sets the last two: both, or by what adapters name (the spec's `target`; NULL: nothing). */
+void architecture_separate(ArchitectureSizes *sizes, const char *target, bool both);
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);
 

@@ -34,7 +34,7 @@ static TensorId build_text(Graph *graph, const Architecture *a, const ModelParam
     ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
                                .seq = model_size(params, "seq"),
                                .capacity_factor = capacity_factor};
-    architecture_separate(&sizes, params->target);
+    architecture_separate(&sizes, params->target, false);
     return architecture_build(graph, a, &sizes);
 }
 

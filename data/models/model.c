@@ -152,7 +152,12 @@ static const char *resolve_seq(const Architecture *a, ModelParams *params)
             return "patches: expected those of a square image, which squares of them "
                    "divide";
     }
-    return architecture_check(a, seq ? (uint32_t)seq->value : 0, NULL);
+    bool packed = !params->own_products;
+    for (uint32_t l = 0; l < a->layers; l++)
+        packed |= a->layer[l].mixer == MIXER_ATTENTION ||
+                  (a->gated && a->layer[l].network != NETWORK_NONE);
+    return packed ? architecture_check(a, seq ? (uint32_t)seq->value : 0, NULL)
+                  : "products: expected attention or a gated network";
 }
 
 static const ModelEntry *entry_of(const Architecture *a)
@@ -194,7 +199,7 @@ static Graph *build_architecture(const char *spec, const char *path, Architectur
         .mtp = a->patch ? 0 : model_size(&params, "mtp"),
         .patches = a->patch ? 0 : model_size(&params, "patches"),
         .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
-    architecture_separate(&sizes, params.target);
+    architecture_separate(&sizes, params.target, params.own_products);
     g_autofree char *name = model_file_name(path);
     Graph *graph = graph_new(name);
     model_prepare(graph, &params);

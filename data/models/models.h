@@ -34,6 +34,7 @@ typedef struct {
     const char *format[4];      /* by STATE_KEYS, interned; NULL: the precision's */
     const char *train, *target; /* interned; NULL: all */
     const char *documents; /* of documents_are, interned; NULL: one for each sequence */
+    bool own_products;     /* as in ArchitectureSizes, keys and gates */
     bool has_attention;    /* the spec accepts attention=... */
     AttentionKind attention;
 } ModelParams;

@@ -194,6 +194,7 @@ enum {
     KEY_ATTENTION,
     KEY_DOCUMENTS,
     KEY_LIKE,
+    KEY_PRODUCTS,
     COMMON_KEYS
 };
 
@@ -213,6 +214,7 @@ static bool set_param(const char *spec, const char *key, const char *value,
     known[n + KEY_ATTENTION] = params->has_attention ? "attention" : NULL;
     known[n + KEY_DOCUMENTS] = params->has_attention ? "documents" : NULL;
     known[n + KEY_LIKE] = params->has_like ? "like" : NULL;
+    known[n + KEY_PRODUCTS] = params->has_like ? "products" : NULL;
     if (!names_find("parameter", key, known, &index, error))
         return kilter_prefix(error, "model '%s': ", spec);
     if (index < n) {
@@ -224,6 +226,11 @@ static bool set_param(const char *spec, const char *key, const char *value,
         return set_optimizer(spec, value, params, error);
     case KEY_PRECISION:
         return set_precision(spec, value, params, error);
+    case KEY_PRODUCTS:
+        params->own_products = strcmp(value, "own") == 0;
+        return params->own_products || strcmp(value, "packed") == 0 ||
+               refuse(error, "model '%s': products: expected packed or own, got '%s'",
+                      spec, value);
     case KEY_LIKE:
         return set_like(spec, value, params, error);
     case KEY_TRAIN:
@@ -289,6 +296,8 @@ char *model_params_spec(const char *name, const ModelParams *params)
                                                                     : "materialized");
     if (params->documents)
         g_string_append_printf(text, ",documents=%s", params->documents);
+    if (params->own_products)
+        g_string_append(text, ",products=own");
     if (*params->like)
         g_string_append_printf(text, ",like=%s", params->like);
     g_string_append_printf(text, ",optimizer=%s,precision=%s",
