@@ -721,11 +721,44 @@ static void test_peaks_of_machines(void **state)
     cluster_view_free(view);
 }
 
+/* Kilter 1.5.0 wrote the peak in fp4 below `chip` and below `peaks`: it is read from either, from `peaks`
+ * where both say it, and written once. */
+static void test_old_key_of_fp4(void **state)
+{
+    (void)state;
+    static const char FORM[] =
+        "device_types:\n"
+        "  - {name: v, rate: 1 TFLOP/s, memory: 9 GB, peaks: {fp32: 2 TFLOP/s%s},\n"
+        "     chip: {bandwidth: 1 TB/s, processors: 9%s}, source: s}\n"
+        "machines: [{name: m, type: v, gpus: 1}]\n";
+    static const char *const OLD = ", fp4: 30 TFLOP/s";
+    const struct {
+        const char *peaks, *chip;
+        double fp4;
+    } CASE[] = {{"", "", 0},
+                {"", OLD, 30e12},
+                {", fp4: 40 TFLOP/s", "", 40e12},
+                {", fp4: 40 TFLOP/s", OLD, 40e12}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *text = g_strdup_printf(FORM, CASE[i].peaks, CASE[i].chip);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster =
+            cluster_parse("test.yaml", text, strlen(text), &error);
+        assert_no_error(error);
+        assert_close(cluster->type[0].peaks[NUMBERS_F4], CASE[i].fp4, 1e-12);
+        g_autofree char *written = cluster_write(cluster);
+        const char *first = strstr(written, "fp4");
+        assert_int_equal(first != NULL, CASE[i].fp4 > 0);
+        assert_false(first && strstr(first + 1, "fp4"));
+    }
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peaks_of_machines),
+        cmocka_unit_test(test_old_key_of_fp4),
         cmocka_unit_test(test_bundled_machines),
         cmocka_unit_test(test_bundled_list),
         cmocka_unit_test(test_published_numbers),
