@@ -159,6 +159,21 @@ static void test_refusals(void **state)
     g_autoptr(GError) error = NULL;
     assert_null(graph_of(onnx_groups(), "seq=9", &error));
     assert_error(error, KILTER_ERROR_INPUT, "seq: the file leaves no length open");
+    /* a constant that nothing reads is read, too */
+    static const char *const WEIGHT[][2] = {
+        {"deep:1x1x1x1x1x1x1x1x1x1x1x1x1", "'deep' has 13 dims, expected at most"},
+        {"wide:3000000000x1", "'wide': expected sizes up to"}};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(WEIGHT); i++) {
+        g_autoptr(GError) why = NULL;
+        GByteArray *graph = g_byte_array_new();
+        onnx_end(graph, 11, 1, "x:4x6x6");
+        onnx_weight(graph, "w:6x6");
+        onnx_weight(graph, WEIGHT[i][0]);
+        onnx_node(graph, "MatMul", "x w", "z", NULL);
+        onnx_end(graph, 12, 1, "z:4x6x6");
+        assert_null(graph_of(onnx_model(graph), "", &why));
+        assert_error(why, KILTER_ERROR_INPUT, WEIGHT[i][1]);
+    }
 }
 
 /* A chain of elementwise ops is recognized by its values; hard swish is not in the table and is
