@@ -66,8 +66,11 @@ static void fill_split(const SimParts *parts, SimPartSplit *split)
     for (uint32_t i = 0; batch && !split->key.divided && i < group->n_replicas * n; i++)
         split->share[i] = of_set(split, group, i / n) / (n * group_shards(group));
     split->start = g_new0(double, group->n_replicas + 1);
-    for (uint32_t r = 0; r < group->n_replicas; r++)
+    split->set = g_new(double, group->n_replicas);
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
         split->start[r + 1] = split->start[r] + split->replica[r];
+        split->set[r] = of_set(split, group, r);
+    }
 }
 
 /* The tensors of experts' slots: those that some op reads or makes as such. */
@@ -112,6 +115,7 @@ SimParts *sim_parts_new(const Plan *plan, const Graph *graph, GError **error)
 FREE_DEFINE(sim_parts_free, SimParts, parts,
             free_column(parts->split, parts->n_splits, share),
             free_column(parts->split, parts->n_splits, replica),
+            free_column(parts->split, parts->n_splits, set),
             free_column(parts->split, parts->n_splits, start),
             free_each(parts->split, parts->slots),
             let_go(parts->tokens, g_ptr_array_unref), sim_memo_free(parts->memo),
@@ -199,7 +203,7 @@ SimPart sim_part(const SimParts *parts, uint32_t group, TensorId tensor, Form fo
     SimPart part = {1, 1, 1, 1};
     if (cut.has_parts) {
         const SimPartSplit *split = find(parts, &cut.batch);
-        const double set = of_set(split, of, r);
+        const double set = split->set[r];
         part.batch = set * of_microbatch(parts);
         if (cut.to_shard)
             part.shards = ratio(split->replica[r], set);

@@ -15,6 +15,7 @@ typedef struct {
     double *share;
     /* [replica]: its share, in a batch split and in a split over shards */
     double *replica;
+    double *set;   /* [replica]: the sum of the shares of its set of shards */
     double *start; /* [replica + 1]: sum of the shares of the replicas before */
 } SimPartSplit;
 
