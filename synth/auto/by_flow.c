@@ -75,6 +75,7 @@ static void portfolio_make_alone(const PortfolioRun *run, Task *t)
  * first, of which the time must be known. */
 void portfolio_rank_by_flow(PortfolioRun *run)
 {
+    /* near: twice or half, the same 12 plans (tests/same/constants.sh) */
     static const double near = 1.5, clearly = 0.99;
     PortfolioChoice **choice = (PortfolioChoice **)(void *)run->portfolio->choices->pdata;
     PortfolioChoice *const first = choice[0];

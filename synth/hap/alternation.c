@@ -296,7 +296,8 @@ static gint64 settle_deadline(const Alternation *a)
 
 bool alternation_settle(Alternation *a, GError **error)
 {
-    enum { ROUNDS = 3 }; /* each is a search at the shares of the one before */
+    /* each is a search at the shares of the one before; 1 or 6: the same 12 plans */
+    enum { ROUNDS = 3 };
     static const double visible =
         2e-3; /* if rounding costs less, nothing can be gained */
     bool better = true;
