@@ -71,6 +71,9 @@ static const Public PUBLIC[] = {
      "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 3\n", ""},
     {"accelerate_fsdp.yaml", "accelerate", 16, LLAMA("32"), "precision=bf16-fsdp",
      "dp: 16\nrecompute: full\nzero: 3\nzero_ranks: 8\n", ""},
+    /* with the batches of the file beside it */
+    {"exported_fsdp.yaml", "accelerate", 16, LLAMA("32"),
+     "global_batch=64,precision=bf16-fsdp", "dp: 16\nmicro_batch: 1\nzero: 3\n", ""},
     {"flagscale_aquila.yaml", "FlagScale", 32, LLAMA("64"),
      "global_batch=1024,seq=4096,precision=bf16-fp32-grads",
      "pp: 4\ndp: 4\ntp: 2\nmicro_batch: 1\nlayers: 20 20 12 12\n"

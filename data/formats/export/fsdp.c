@@ -53,7 +53,7 @@ bool export_fsdp(const ExportCase *c, GArray *files, GError **error)
     export_add_ranks(c, "# ", out);
     fsdp_add_config(c, out);
     export_add_file(files, "", g_steal_pointer(&out));
-    export_add_json(files, ".arguments.json",
+    export_add_json(files, LAUNCH_ARGUMENTS,
                     json_pack("{s:i, s:i}", "per_device_train_batch_size",
                               (int)c->micro_batch, "gradient_accumulation_steps",
                               (int)c->layout.n_microbatches));

@@ -45,6 +45,8 @@ typedef enum {
 
 /* In an exported recipe, before the schedule whose steps are in a file beside it. */
 #define LAUNCH_STEPS "# Steps: "
+/* The name of the file of batches beside accelerate's configuration goes on so. */
+#define LAUNCH_ARGUMENTS ".arguments.json"
 
 /* The rows; free with g_array_unref. Flags of Megatron-LM are without "--", and FlagScale and Bridge
  * have them with '_'; other frameworks have paths: "zero_optimization.stage". */

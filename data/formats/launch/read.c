@@ -563,26 +563,29 @@ static Launch *launch_parse_file(const char *file, GError **error)
     return text ? launch_parse(file, text, length, error) : NULL;
 }
 
-/* Adds the settings of the file that a launch names, which say less than its own. */
+/* Adds the settings of the file that a launch names, which say less than its own; without one, of
+ * those that exporters write beside accelerate's. */
 static void launch_join(Launch *launch, const char *file)
 {
     const char *name = launch->value[WORD_OTHER_FILE];
-    if (!name)
-        return;
     g_autofree char *folder = g_path_get_dirname(file),
-                    *path = g_build_filename(g_path_is_absolute(name) ? "" : folder, name,
-                                             NULL);
+                    *path = !name
+                                ? g_strconcat(file, LAUNCH_ARGUMENTS, NULL)
+                                : g_build_filename(g_path_is_absolute(name) ? "" : folder,
+                                                   name, NULL);
     g_autoptr(Launch) other = launch_parse_file(path, NULL);
-    if (!other) {
+    if (name && !other)
         g_ptr_array_add(launch->unknown, g_strdup_printf("the settings in %s", name));
+    if (!other)
         return;
-    }
     for (uint32_t w = 0; w < WORDS; w++)
         if (!launch->value[w])
             launch->value[w] = g_steal_pointer(&other->value[w]);
     g_ptr_array_extend_and_steal(launch->unknown, g_ptr_array_ref(other->unknown));
-    launch->framework = other->framework;
-    launch->runtime = other->runtime;
+    if (*other->runtime) {
+        launch->framework = other->framework;
+        launch->runtime = other->runtime;
+    }
 }
 
 Launch *launch_read(const char *file, GError **error)
