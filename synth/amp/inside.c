@@ -52,18 +52,21 @@ static void inside_add_op(const Inside *in, const Instr *instr, const Instr **kn
 {
     const Op *op = graph_get_op(in->graph, instr->op);
     const Instr **like = &known[graph_op_alike(in->graph, instr->op)];
-    const uint32_t n = in->n_sizes, n_row = in->kinds.n * n;
-    double *row = rows + (size_t)(like - known) * n_row;
+    const uint32_t n = in->n_sizes;
+    double *row = rows + (size_t)(like - known) * in->kinds.n * n;
     Rule rule;
     if (in->batch->loop[instr->op] < 0 || op->pass == PASS_UPDATE ||
         !op_rule_find(in->graph, instr->op, instr->form, &rule))
         return;
     const bool alike = *like && amp_computes_alike(in->graph, in->batch, *like, instr);
-    for (uint32_t i = 0; i < n_row; i++) {
-        if (!alike)
-            row[i] = inside_op_s(in, instr, &rule, in->size[i % n],
-                                 &in->view->device[in->kinds.first[i / n]]);
-        in->pass[((size_t)(i / n) * in->n_layers + op->layer) * n + i % n] += row[i];
+    for (uint32_t k = 0; k < in->kinds.n; k++, row += n) {
+        double *pass = in->pass + ((size_t)k * in->n_layers + op->layer) * n;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!alike)
+                row[i] = inside_op_s(in, instr, &rule, in->size[i],
+                                     &in->view->device[in->kinds.first[k]]);
+            pass[i] += row[i];
+        }
     }
     *like = instr;
 }
@@ -143,7 +146,7 @@ double synth_amp_inside_bound_s(const Graph *graph, const ClusterView *view)
     items_each (const Machine, m, view->cluster->machine, view->cluster->n_machines)
         most = MAX(most, m->gpus);
     for (; good && in.ways <= most; in.ways++)
-        for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t i = 0; i < MIN(in.ways, 2); i++) {
             g_autoptr(Program) program = synth_megatron(graph, view, MAX(in.ways, 2),
                                                         i ? sequence : NULL, false, NULL);
             if (program)

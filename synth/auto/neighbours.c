@@ -6,6 +6,8 @@ typedef struct {
     int8_t pp, dp, tp, cp, ep, micro_batch, virtual_stages, a2a;
     const char *key, *value; /* a technique; NULL: as they are */
     bool experts, scores;    /* only of use with experts, with scores of attention */
+    /* for strategies whose schedule goes there and back, in the place of the others: few */
+    bool back;
 } Move;
 
 static const Move MOVE[] = {
@@ -40,6 +42,9 @@ static const Move MOVE[] = {
     {.key = "sequence_parallel", .value = "on"},
     {.key = "sequence_parallel", .value = "off"},
     {.key = "zero", .value = "1"},
+    {.key = "schedule", .value = "zb-v"},
+    {.pp = 1, .dp = -1, .key = "schedule", .value = "zb-v"},
+    {.pp = 1, .tp = -1, .back = true},
 };
 
 /* Multiplies a degree, which stays at least 1 and whole, and below the table's limit. */
@@ -64,7 +69,9 @@ static bool neighbour_is_open(const Move *m, const PlannerOptions *asked,
            neighbour_may(asked, "dp", m->dp) && neighbour_may(asked, "tp", m->tp) &&
            neighbour_may(asked, "cp", m->cp) && neighbour_may(asked, "ep", m->ep) &&
            neighbour_may(asked, "micro_batch", m->micro_batch) &&
-           neighbour_may(asked, "virtual_stages", m->virtual_stages) &&
+           neighbour_may(asked, "microbatches", m->micro_batch) &&
+           neighbour_may(asked, "virtual_stages",
+                         m->virtual_stages || g_strcmp0(m->key, "schedule") == 0) &&
            (!m->key || neighbour_may(asked, m->key, true));
 }
 
@@ -74,17 +81,24 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
 {
     const Option *option = m->key ? options_find(&strategy_table, m->key) : NULL;
     *next = *at;
+    /* twice the samples of a microbatch are half as many microbatches */
+    const bool counts = at->micro_batch == 0;
     if (!neighbour_shift(&next->pp, m->pp) || !neighbour_shift(&next->dp, m->dp) ||
         !neighbour_shift(&next->tp, m->tp) || !neighbour_shift(&next->cp, m->cp) ||
         !neighbour_shift(&next->ep, m->ep) ||
-        !neighbour_shift(&next->micro_batch, m->micro_batch) ||
-        (m->virtual_stages && at->virtual_stages < 2) ||
-        !neighbour_shift(&next->virtual_stages, m->virtual_stages))
+        !(counts ? neighbour_shift(&next->microbatches, (int8_t)-m->micro_batch)
+                 : neighbour_shift(&next->micro_batch, m->micro_batch)) ||
+        (m->virtual_stages &&
+         (at->virtual_stages < 2 ||
+          !neighbour_shift(&next->virtual_stages, m->virtual_stages))))
         return false;
-    if (m->pp || m->virtual_stages)
-        next->cuts = next->layers = next->ranks = NULL;
     if (option && !option_set(option, next, m->value, NULL))
         return false;
+    const bool turns = next->schedule != at->schedule;
+    if (turns) /* there and back */
+        next->virtual_stages = 0;
+    if (m->pp || m->virtual_stages || turns)
+        next->cuts = next->layers = next->ranks = NULL;
     if (m->a2a &&
         (at->cp_comm < CP_COMM_P2P || !neighbour_shift(&next->a2a_ranks, m->a2a)))
         return false;
@@ -102,7 +116,8 @@ bool neighbour_next(const Strategy *at, const PlannerOptions *asked, TechniqueNe
 {
     while (*row < G_N_ELEMENTS(MOVE)) {
         const Move *m = &MOVE[(*row)++];
-        if (neighbour_is_open(m, asked, has) && neighbour_make(m, at, next))
+        if (m->back == schedule_row((Schedule)at->schedule)->v &&
+            neighbour_is_open(m, asked, has) && neighbour_make(m, at, next))
             return true;
     }
     return false;

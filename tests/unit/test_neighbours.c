@@ -69,9 +69,53 @@ static void test_rings(void **state)
     }
 }
 
+/* A strategy that says how many microbatches there are has neighbours with half and twice as many,
+ * and none that also says their size. */
+static void test_microbatches(void **state)
+{
+    (void)state;
+    const TechniqueNeeds has = {.attention = true};
+    const Strategy at = {.pp = 2, .dp = 2, .tp = 2, .microbatches = 8};
+    PlannerOptions asked;
+    planner_options_init(&asked);
+    uint32_t row = 0, half = 0, twice = 0;
+    Strategy next;
+    while (neighbour_next(&at, &asked, has, &row, &next)) {
+        assert_int_equal(next.micro_batch, 0);
+        half += next.microbatches == 4;
+        twice += next.microbatches == 16;
+    }
+    assert_true(half > 0 && twice > 0);
+}
+
+/* A schedule that goes there and back has its own two runs on each device and few neighbours. */
+static void test_back(void **state)
+{
+    (void)state;
+    const TechniqueNeeds has = {.attention = true};
+    PlannerOptions asked;
+    planner_options_init(&asked);
+    uint32_t row = 0, found = 0, further = 0;
+    Strategy next, at = START;
+    while (neighbour_next(&START, &asked, has, &row, &next))
+        if (next.schedule == SCHEDULE_ZB_V) {
+            assert_true(next.pp == 4u << found && next.virtual_stages == 0 && !next.cuts);
+            at = next;
+            found++;
+        }
+    assert_int_equal(found, 2);
+    for (row = 0; neighbour_next(&at, &asked, has, &row, &next); further++)
+        assert_true(next.pp == 16 && next.schedule == SCHEDULE_ZB_V);
+    assert_int_equal(further, 1);
+    assert_true(planner_options_set(&asked, "virtual_stages", "2", NULL));
+    for (row = 0; neighbour_next(&START, &asked, has, &row, &next);)
+        assert_int_equal(next.schedule, START.schedule);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_virtual_stages),
-                                       cmocka_unit_test(test_rings)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_virtual_stages), cmocka_unit_test(test_microbatches),
+        cmocka_unit_test(test_back), cmocka_unit_test(test_rings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
