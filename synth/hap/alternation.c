@@ -1,6 +1,7 @@
 /* HAP's alternation of programs and ratios. */
 #include "synth/hap/alternation.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "data/base/free.h"
@@ -198,8 +199,12 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
                        bool *feasible, GError **error)
 {
+    /* Where another plan is known, an answer soon is worth more than the fastest of all: a second,
+     * where links between a few GPUs leave millions of programs of nearly equal times. */
+    enum { PART = 1000000 };
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
+                            .effort = isfinite(a->answer->upper_s) ? PART : 0,
                             .memory_s = memory_s,
                             .deadline_us = a->answer->deadline_us};
     SynthResult result;
@@ -222,6 +227,13 @@ bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
     return done;
 }
 
+/* Whether another plan is faster by more than rounds to come would gain. */
+static bool is_behind(const Alternation *a)
+{
+    static const double gain = 1.05;
+    return a->best && a->best->iteration_time_s > gain * a->answer->upper_s;
+}
+
 bool alternation_run(Alternation *a, const double *start, const double *memory_s,
                      GPtrArray *history, GError **error)
 {
@@ -234,6 +246,8 @@ bool alternation_run(Alternation *a, const double *start, const double *memory_s
         g_ptr_array_add(history, g_memdup2(ratio, n * sizeof *ratio));
         if (!alternation_round(a, ratio, memory_s, &feasible, error))
             return false;
+        if (is_behind(a))
+            break;
         if (!feasible && !memory_s)
             break; /* memory must be charged for: better ratios of this program do not help */
     }

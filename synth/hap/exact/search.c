@@ -284,6 +284,7 @@ static bool exact_search(Search *s, SynthSpace *space, const double *ratio,
                          const SynthOptions *options, SynthResult *result, GError **error)
 {
     s->upper_s = options->upper_s > 0 ? options->upper_s : INFINITY;
+    s->effort = options->effort;
     if (!search_start(s, space, options->deadline_us, error))
         return false;
     search_walk_widening(s, options->beam);
