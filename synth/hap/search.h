@@ -24,7 +24,7 @@ AUTOPTR(synth_space_free, SynthSpace)
 typedef struct {
     uint32_t beam; /* labels kept per cut; 0: all of them (exact) */
     uint64_t bucket_bytes;
-    uint64_t effort; /* extensions of labels after which it ends, as in SynthBox; 0: no limit */
+    uint64_t effort; /* about how many labels may be made, as in SynthBox; 0: no limit */
     /* [SYNTH_POINTS * n_devices], or NULL: seconds charged for every byte that a GPU of the device
      * keeps at that point. Raise it until the program fits. With a charge the program need not be
      * the fastest. */
