@@ -199,12 +199,12 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
                        bool *feasible, GError **error)
 {
-    /* Where another plan is known, an answer soon is worth more than the fastest of all: a second,
-     * where links between a few GPUs leave millions of programs of nearly equal times. */
+    /* In one of many tries an answer soon is worth more than the fastest: a second at most where
+     * links between a few GPUs leave millions of programs of nearly equal times. */
     enum { PART = 1000000 };
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
-                            .effort = isfinite(a->answer->upper_s) ? PART : 0,
+                            .effort = a->answer->beaten ? PART : 0,
                             .memory_s = memory_s,
                             .deadline_us = a->answer->deadline_us};
     SynthResult result;
