@@ -276,8 +276,9 @@ bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **err
         return false;
     s->states->deadline_us = deadline_us;
     s->table = g_new0(LabelTable, s->states->n_ops + 1);
-    states_relax(s->states);
-    return true;
+    const bool relaxed = states_relax(s->states, error);
+    space->large |= !relaxed && !space->pins;
+    return relaxed;
 }
 
 static bool exact_search(Search *s, SynthSpace *space, const double *ratio,

@@ -342,8 +342,9 @@ static const Shifted *costs_before(States *s, const Move *move, uint32_t n_state
     return shifted;
 }
 
-void states_relax(States *s)
+bool states_relax(States *s, GError **error)
 {
+    enum { MOST = 1 << 27 }; /* numbers: 1 GiB */
     g_autoptr(GString) key = g_string_new("");
     Cut *end = &s->cut[s->n_ops];
     Costs *none = costs_new(s, 1, NULL);
@@ -353,6 +354,11 @@ void states_relax(States *s)
     for (OpId id = s->n_ops; id-- > 0 && !states_late(s);) {
         Cut *cut = &s->cut[id];
         const Cut *after = &s->cut[id + 1];
+        if ((s->n_states + (uint64_t)cut->n_states) * s->pricer->n_classes > MOST)
+            return kilter_fail(
+                error, KILTER_ERROR_FAILED,
+                "op '%s': it and those behind it have too many states" OTHERS,
+                graph_get_op(s->pricer->graph, id)->name);
         const Shifted *shifted =
             costs_before(s, cut->move, cut->n_states, after->costs, key);
         g_assert(shifted->costs->n == cut->n_states);
@@ -360,4 +366,5 @@ void states_relax(States *s)
         cut->offset = after->offset;
         times_add(s->pricer, &cut->offset, &shifted->offset);
     }
+    return true;
 }

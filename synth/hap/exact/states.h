@@ -69,8 +69,8 @@ void states_free(States *states);
  * and only if the first one does; forgets everything found at the old prices. */
 void states_price(States *states, const Pricer *pricer);
 
-/* Finds h of all states. */
-void states_relax(States *states);
+/* Finds h of all states. KILTER_ERROR_FAILED where they are too many for its numbers. */
+bool states_relax(States *states, GError **error);
 
 /* The least costs before a move, from those after it: [class * n_after + state after], [class *
  * states before + state]. Each arc from a state of the op's inputs is taken for all states of the
