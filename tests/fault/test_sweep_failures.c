@@ -109,11 +109,11 @@ static void test_crashes_are_blamed(void **state)
 #ifdef TEST_SANITIZED
     skip();
 #endif
-    enum { WAIT_US = 200 * 1000 };
+    enum { WAIT_US = 500 * 1000 }; /* of 2 s */
     static const char line[] = "sweep long.yaml --db l.db -j 1";
     g_autoptr(Sandbox) box = sandbox_new();
     sandbox_write(box, "long.yaml",
-                  "name: long\ngrid:\n  model: ['vit:layers=8,global_batch=64']\n"
+                  "name: long\ngrid:\n  model: ['vit:layers=64,global_batch=64']\n"
                   "  cluster: [hap-16]\n  planner: [auto]\n");
     for (int i = 0; i < 2; i++) {
         GSubprocess *process = program_start(box, line, NULL);
