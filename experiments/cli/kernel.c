@@ -10,42 +10,74 @@
 #include "sim/cost/kernel.h"
 
 /* clang-format off */
-#define KERNEL_OPTIONS(X)                                                                    \
-    X(TEXT, m, "m", 0) X(TEXT, n, "n", 0) X(TEXT, k, "k", 0) X(TEXT, batch, "batch", 0)      \
-    X(TEXT, queries, "queries", 0) X(TEXT, keys, "keys", 0) X(TEXT, heads, "heads", 0)       \
-    X(TEXT, kv_heads, "kv-heads", 0) X(TEXT, head, "head", 0) X(TEXT, window, "window", 0)   \
-    X(TEXT, elements, "elements", 0) X(TEXT, read, "read", 0) X(TEXT, written, "written", 0) \
-    X(TEXT, rows, "rows", 0) X(TEXT, width, "width", 0) X(TEXT, height, "height", 0)         \
-    X(TEXT, in, "in", 0) X(TEXT, out, "out", 0) X(TEXT, filter, "filter", 0)                 \
-    X(TEXT, stride, "stride", 0) X(TEXT, groups, "groups", 0) X(TEXT, tokens, "tokens", 0)   \
-    X(TEXT, experts, "experts", 0) X(TEXT, top_k, "top-k", 0) X(TEXT, hidden, "hidden", 0)   \
-    X(TEXT, inner, "inner", 0) X(TEXT, format, "format", 0) X(FLAG, causal, "causal", 0)     \
-    X(FLAG, backward, "backward", 0) X(FILE, plot, "plot", 0)
+#define KERNEL_OPTIONS(X)            \
+    X(TEXT, m, "m", 0)               \
+    X(TEXT, n, "n", 0)               \
+    X(TEXT, k, "k", 0)               \
+    X(TEXT, batch, "batch", 0)       \
+    X(TEXT, queries, "queries", 0)   \
+    X(TEXT, keys, "keys", 0)         \
+    X(TEXT, heads, "heads", 0)       \
+    X(TEXT, kv_heads, "kv-heads", 0) \
+    X(TEXT, head, "head", 0)         \
+    X(TEXT, window, "window", 0)     \
+    X(TEXT, elements, "elements", 0) \
+    X(TEXT, read, "read", 0)         \
+    X(TEXT, written, "written", 0)   \
+    X(TEXT, rows, "rows", 0)         \
+    X(TEXT, width, "width", 0)       \
+    X(TEXT, height, "height", 0)     \
+    X(TEXT, in, "in", 0)             \
+    X(TEXT, out, "out", 0)           \
+    X(TEXT, filter, "filter", 0)     \
+    X(TEXT, stride, "stride", 0)     \
+    X(TEXT, groups, "groups", 0)     \
+    X(TEXT, tokens, "tokens", 0)     \
+    X(TEXT, experts, "experts", 0)   \
+    X(TEXT, top_k, "top-k", 0)       \
+    X(TEXT, hidden, "hidden", 0)     \
+    X(TEXT, inner, "inner", 0)       \
+    X(TEXT, format, "format", 0)     \
+    X(FLAG, causal, "causal", 0)     \
+    X(FLAG, backward, "backward", 0) \
+    X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(KernelOptions, kernel_options, KERNEL_OPTIONS)
 
 /* The extents of each kind: the option that says it, where the kernel has it, what it is if it is
  * not said (NAN: it must be; 0: as the law takes it). */
-/* clang-format off */
-#define KERNEL_EXTENTS(X)                                                                   \
-    X(PRODUCT, m, product.m, NAN) X(PRODUCT, n, product.n, NAN)                             \
-    X(PRODUCT, k, product.k, NAN) X(PRODUCT, batch, product.batch, 1)                       \
-    X(ATTENTION, batch, attention.batch, 1) X(ATTENTION, queries, attention.queries, NAN)   \
-    X(ATTENTION, keys, attention.keys, 0) X(ATTENTION, heads, attention.heads, NAN)         \
-    X(ATTENTION, kv_heads, attention.kv_heads, 0) X(ATTENTION, head, attention.head_qk, 128)\
-    X(ATTENTION, window, attention.window, 0)                                               \
-    X(ELEMENTWISE, elements, elementwise.elements, NAN)                                     \
-    X(ELEMENTWISE, read, elementwise.read, 1) X(ELEMENTWISE, written, elementwise.written, 1)\
-    X(SOFTMAX, rows, rows.rows, NAN) X(SOFTMAX, width, rows.width, NAN)                     \
-    X(NORM, rows, rows.rows, NAN) X(NORM, width, rows.width, NAN)                           \
-    X(CONVOLUTION, batch, convolution.batch, NAN) X(CONVOLUTION, in, convolution.in, NAN)   \
-    X(CONVOLUTION, out, convolution.out, NAN) X(CONVOLUTION, height, convolution.height, NAN)\
-    X(CONVOLUTION, width, convolution.width, NAN) X(CONVOLUTION, filter, convolution.rows, 3)\
-    X(CONVOLUTION, stride, convolution.stride, 1) X(CONVOLUTION, groups, convolution.groups, 1)\
-    X(EXPERTS, tokens, experts.tokens, NAN) X(EXPERTS, experts, experts.experts, NAN)       \
-    X(EXPERTS, top_k, experts.top_k, 1) X(EXPERTS, hidden, experts.hidden, NAN)             \
+#define KERNEL_EXTENTS(X)                               \
+    X(PRODUCT, m, product.m, NAN)                       \
+    X(PRODUCT, n, product.n, NAN)                       \
+    X(PRODUCT, k, product.k, NAN)                       \
+    X(PRODUCT, batch, product.batch, 1)                 \
+    X(ATTENTION, batch, attention.batch, 1)             \
+    X(ATTENTION, queries, attention.queries, NAN)       \
+    X(ATTENTION, keys, attention.keys, 0)               \
+    X(ATTENTION, heads, attention.heads, NAN)           \
+    X(ATTENTION, kv_heads, attention.kv_heads, 0)       \
+    X(ATTENTION, head, attention.head_qk, 128)          \
+    X(ATTENTION, window, attention.window, 0)           \
+    X(ELEMENTWISE, elements, elementwise.elements, NAN) \
+    X(ELEMENTWISE, read, elementwise.read, 1)           \
+    X(ELEMENTWISE, written, elementwise.written, 1)     \
+    X(SOFTMAX, rows, rows.rows, NAN)                    \
+    X(SOFTMAX, width, rows.width, NAN)                  \
+    X(NORM, rows, rows.rows, NAN)                       \
+    X(NORM, width, rows.width, NAN)                     \
+    X(CONVOLUTION, batch, convolution.batch, NAN)       \
+    X(CONVOLUTION, in, convolution.in, NAN)             \
+    X(CONVOLUTION, out, convolution.out, NAN)           \
+    X(CONVOLUTION, height, convolution.height, NAN)     \
+    X(CONVOLUTION, width, convolution.width, NAN)       \
+    X(CONVOLUTION, filter, convolution.rows, 3)         \
+    X(CONVOLUTION, stride, convolution.stride, 1)       \
+    X(CONVOLUTION, groups, convolution.groups, 1)       \
+    X(EXPERTS, tokens, experts.tokens, NAN)             \
+    X(EXPERTS, experts, experts.experts, NAN)           \
+    X(EXPERTS, top_k, experts.top_k, 1)                 \
+    X(EXPERTS, hidden, experts.hidden, NAN)             \
     X(EXPERTS, inner, experts.inner, NAN)
-/* clang-format on */
 
 typedef struct {
     KernelKind kind;

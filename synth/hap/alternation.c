@@ -231,7 +231,7 @@ bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
 static bool is_behind(const Alternation *a)
 {
     static const double gain = 1.05;
-    return a->best && a->best->iteration_time_s > gain * a->answer->upper_s;
+    return a->best && answer_is_lost(a->answer, a->best->iteration_time_s / gain);
 }
 
 bool alternation_run(Alternation *a, const double *start, const double *memory_s,

@@ -214,6 +214,15 @@ static double *even_charge(const ClusterView *view, double charge)
     return memory_s;
 }
 
+/* A round from these ratios with a charge for every byte; whether its program fits. */
+static bool charged_round(Alternation *a, const double *start, double charge,
+                          bool *feasible, GError **error)
+{
+    g_autofree double *ratio = g_memdup2(start, a->view->n_devices * sizeof *start);
+    g_autofree double *memory_s = even_charge(a->view, charge);
+    return alternation_round(a, ratio, memory_s, feasible, error);
+}
+
 /* Finds the programs of least memory, at ratios by speed, by GPUs and by memory. `charge`: a charge
  * at which memory decides. */
 static bool spare(Alternation *a, double charge, GError **error)
@@ -221,13 +230,12 @@ static bool spare(Alternation *a, double charge, GError **error)
     /* Not infinite, since the faster of two programs with equal memory is wanted: a million times
      * the price of all memory leaves six digits for seconds. */
     static const double OUTWEIGHS = 1e6;
-    g_autofree double *memory_s = even_charge(a->view, OUTWEIGHS * charge);
     for (uint32_t i = 0; i < 3; i++) {
         g_autofree double *ratio = i == 0   ? ratios_proportional(a->view)
                                    : i == 1 ? ratios_even(a->view)
                                             : ratios_by_memory(a->view);
         bool feasible;
-        if (!a->pinned && !alternation_round(a, ratio, memory_s, &feasible, error))
+        if (!a->pinned && !charged_round(a, ratio, OUTWEIGHS * charge, &feasible, error))
             return false;
     }
     return true;
@@ -303,16 +311,6 @@ static bool ration_both(Alternation *a, const double *proportional, const double
     return true;
 }
 
-/* Whether a program fits at the charge at which memory decides, which spares a search that would
- * fail at every lower one. */
-static bool fits_at_last(Alternation *a, const double *start, double charge, bool *fits,
-                         GError **error)
-{
-    g_autofree double *ratio = g_memdup2(start, a->view->n_devices * sizeof *ratio);
-    g_autofree double *memory_s = even_charge(a->view, charge);
-    return alternation_round(a, ratio, memory_s, fits, error);
-}
-
 /* Raises the charge until a program fits, then lowers it to the least charge at which one still
  * does. At the unit of the scale, all memory of the GPUs costs as much as the fastest iteration,
  * `time_s`. */
@@ -327,17 +325,16 @@ static bool save_memory(Alternation *a, const double *start, double time_s,
     for (uint32_t j = 0; j < n; j++)
         capacity += (double)a->view->device[j].memory_bytes;
     double charge = time_s / capacity / FIRST_PART;
+    /* Where another plan is known, first at the last charge, which may spare all others. */
     bool fits = true;
     if (isfinite(a->answer->upper_s) &&
-        !fits_at_last(a, start, charge * pow(RAISE, RAISES - 1), &fits, error))
+        !charged_round(a, start, charge * pow(RAISE, RAISES - 1), &fits, error))
         return false;
     for (uint32_t i = 0; fits && i < RAISES + BISECTIONS && (i < RAISES || high > 0) &&
                          !answer_is_late(a->answer);
          i++) {
-        g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
-        g_autofree double *memory_s = even_charge(a->view, charge);
         bool feasible;
-        if (!alternation_round(a, ratio, memory_s, &feasible, error))
+        if (!charged_round(a, start, charge, &feasible, error))
             return false;
         if (feasible)
             high = charge;

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
 
 /* On the stack; value NULL: a mark. */
 typedef struct {
@@ -168,10 +169,9 @@ static void pickle_clear(void *item)
 json_t *pickle_parse(const char *file, const char *bytes, gsize length,
                      const char *const *key, GError **error)
 {
-    g_autoptr(GArray) stack = g_array_new(false, false, sizeof(PickleItem));
+    g_autoptr(GArray) stack = array_owning(PickleItem, pickle_clear);
     Pickle p = {bytes, bytes + length, key, stack, json_array(), NULL};
     const char *from = bytes;
-    g_array_set_clear_func(stack, pickle_clear);
     do
         from = p.at;
     while (pickle_step(&p));
