@@ -582,9 +582,49 @@ static void test_json_and_deepspeed(void **state)
     json_decref(root);
 }
 
+/* A model of one layer or two has no embedding and head beside others: each of its layers may
+ * compute again, and one that does not is not said to. */
+static void test_models_without_ends(void **state)
+{
+    (void)state;
+    g_autofree char *name = NULL;
+    const int file = g_file_open_tmp("kilter-XXXXXX", &name, NULL);
+    assert_true(file >= 0 && close(file) == 0);
+    for (uint32_t layers = 1; layers <= 3; layers++)
+        for (uint32_t full = 0; full < 2; full++) {
+            g_autoptr(GString) nodes = g_string_new("{\"layer\": \"l0\"}");
+            for (uint32_t l = 1; l < layers; l++)
+                g_string_append_printf(nodes,
+                                       ", {\"op\": \"r%u\", \"kind\": \"relu\", \"in\": "
+                                       "[\"%s\"]}, {\"layer\": \"l%u\"}",
+                                       l, l > 1 ? "r1" : "x", l);
+            g_autofree char *text =
+                g_strdup_printf("{\"format\": {\"name\": \"kilter-graph\", \"version\": "
+                                "1}, \"name\": \"g\", \"precision\": \"single\", "
+                                "\"optimizer\": \"adam\", \"nodes\": [{\"input\": \"x\", "
+                                "\"dtype\": \"f32\", \"shape\": [8, 6]}, "
+                                "{\"input\": \"l\", \"dtype\": \"i64\", \"shape\": [8]}, "
+                                "{\"parameter\": \"k\", \"shape\": [5, 6]}, %s, "
+                                "{\"op\": \"c\", \"kind\": \"linear\", \"in\": "
+                                "[\"%s%.0u\", \"k\"]}, {\"op\": \"s\", \"kind\": "
+                                "\"log_softmax\", \"in\": [\"c\"]}, {\"op\": \"loss\", "
+                                "\"kind\": \"nll_sum\", \"in\": [\"s\", \"l\"]}]}",
+                                nodes->str, layers > 1 ? "r" : "x", layers - 1);
+            assert_true(g_file_set_contents(name, text, -1, NULL));
+            g_auto(Made) made = made_plan("manual", name, "star:hosts=4",
+                                          full ? "zero=2 recompute=full" : "zero=2");
+            g_autoptr(GArray) files = export(&made, "deepspeed");
+            assert_int_equal(strstr(file_text(files, 0), "_comment") != NULL, full);
+            g_autofree char *known = plan_exports(made.plan, made.graph, made.view);
+            assert_true(strstr(known, "deepspeed") && !strstr(known, "megatron"));
+        }
+    g_unlink(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_without_ends),
         cmocka_unit_test(test_all_layouts_add_up),
         cmocka_unit_test(test_layers_add_up),
         cmocka_unit_test(test_schedules_are_the_simulated_ones),

@@ -40,13 +40,13 @@ static bool is_laid_out(const ExportCase *c)
 void export_case_of(ExportCase *c)
 {
     c->batch = graph_batch(c->graph);
-    c->seq = 0;
+    c->ends = graph_n_layers(c->graph) > 2;
+    c->inner = graph_n_layers(c->graph) - 2 * c->ends;
     for (TensorId t = 0; t < graph_n_tensors(c->graph) && c->seq == 0; t++) {
         const Tensor *input = graph_tensor(c->graph, t);
         if (input->role == ROLE_INPUT && input->dtype == DTYPE_I64 && input->rank == 2)
             c->seq = input->dim[1];
     }
-    c->vocab = 0;
     for (OpId id = 0; id < graph_n_ops(c->graph) && c->vocab == 0; id++) {
         const Op *op = graph_get_op(c->graph, id);
         if (op->kind == OP_EMBEDDING)

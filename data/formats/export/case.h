@@ -30,6 +30,7 @@ typedef struct {
         micro_batch; /* samples of an iteration; samples of a microbatch on a replica */
     uint32_t seq;    /* tokens per sample; 0: samples have no tokens */
     uint32_t vocab;  /* rows of the first embedding's table; 0: there is none */
+    uint32_t ends, inner; /* layers at each end, of models with others; and the others */
 } ExportCase;
 
 /* Sets the model's sizes; the second function also the rest, of a plan. */

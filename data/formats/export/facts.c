@@ -21,16 +21,15 @@ static void put_text(char **value, LaunchWord word, const char *text)
 
 static void put_recompute(const ExportCase *c, char **value)
 {
-    const uint32_t last = graph_n_layers(c->graph) - 1;
-    const Recompute mode = c->layout.recompute[1];
+    const Recompute *inner = &c->layout.recompute[c->ends], mode = *inner;
     uint32_t full = 0, alike = 0, most = 0;
-    for (uint32_t l = 1; l < last; l++) {
-        full += c->layout.recompute[l] == RECOMPUTE_FULL;
-        alike += c->layout.recompute[l] == mode;
+    for (uint32_t l = 0; l < c->inner; l++) {
+        full += inner[l] == RECOMPUTE_FULL;
+        alike += inner[l] == mode;
     }
-    if (alike + 1 == last && mode == RECOMPUTE_NONE)
+    if (alike == c->inner && mode == RECOMPUTE_NONE)
         return;
-    if (alike + 1 == last && mode == RECOMPUTE_ALTERNATE)
+    if (alike == c->inner && mode == RECOMPUTE_ALTERNATE)
         put_text(value, WORD_RECOMPUTE, "alternate");
     else
         put_text(value, WORD_RECOMPUTE, full ? "full" : "selective");
@@ -42,8 +41,8 @@ static void put_recompute(const ExportCase *c, char **value)
         return;
     for (uint32_t s = 0, n; s < c->layout.n_stages; s++)
         most = export_block(c, s, &n) ? MAX(most, n) : most;
-    put_text(value, WORD_METHOD, full + 1 == last ? "uniform" : "block");
-    put_number(value, WORD_RECOMPUTE_LAYERS, full + 1 == last ? 1 : most);
+    put_text(value, WORD_METHOD, full == c->inner ? "uniform" : "block");
+    put_number(value, WORD_RECOMPUTE_LAYERS, full == c->inner ? 1 : most);
 }
 
 static void put_numbers(const ExportCase *c, char **value)

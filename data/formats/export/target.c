@@ -66,7 +66,7 @@ static bool in_part(const StrategyLayout *l)
 static uint32_t count_mode(const ExportCase *c, Recompute mode)
 {
     uint32_t n = 0;
-    for (uint32_t k = 1; k + 1 < graph_n_layers(c->graph); k++)
+    for (uint32_t k = c->ends; k < c->ends + c->inner; k++)
         n += c->layout.recompute[k] == mode;
     return n;
 }
@@ -75,7 +75,7 @@ static uint32_t count_mode(const ExportCase *c, Recompute mode)
 static bool has_classes(const ExportCase *c, bool alternate)
 {
     bool any = false;
-    for (uint32_t k = 1; k + 1 < graph_n_layers(c->graph); k++) {
+    for (uint32_t k = c->ends; k < c->ends + c->inner; k++) {
         const Recompute mode = c->layout.recompute[k];
         any |= mode != RECOMPUTE_NONE && mode != RECOMPUTE_FULL &&
                ((mode & RECOMPUTE_ALTERNATE) != 0) == alternate;
@@ -85,8 +85,7 @@ static bool has_classes(const ExportCase *c, bool alternate)
 
 static bool is_one_mode(const ExportCase *c)
 {
-    const uint32_t n = graph_n_layers(c->graph);
-    return n < 3 || count_mode(c, c->layout.recompute[1]) == n - 2;
+    return count_mode(c, c->layout.recompute[c->ends]) == c->inner;
 }
 
 static bool has_frozen(const ExportCase *c)
@@ -153,8 +152,8 @@ static bool need_one_sequence(const ExportCase *c, GError **error)
 
 bool export_block(const ExportCase *c, uint32_t stage, uint32_t *n)
 {
-    const uint32_t first = MAX(c->layout.first[stage], 1u),
-                   end = MIN(c->layout.first[stage + 1], graph_n_layers(c->graph) - 1);
+    const uint32_t first = MAX(c->layout.first[stage], c->ends),
+                   end = MIN(c->layout.first[stage + 1], c->ends + c->inner);
     bool block = true;
     *n = 0;
     for (uint32_t k = first; k < end; k++) {
@@ -242,7 +241,7 @@ static bool flagscale_runs(const ExportCase *c, GError **error)
 static bool need_kept(const ExportCase *c, GError **error)
 {
     const StrategyLayout *l = &c->layout;
-    return !schedule_splits(l->schedule) || (is_one_mode(c) && l->recompute[1] == 0) ||
+    return !schedule_splits(l->schedule) || count_mode(c, RECOMPUTE_NONE) == c->inner ||
            export_refuse_layer(c, 1, error,
                                "recomputation where gradients of weights are "
                                "computed apart");
@@ -265,7 +264,7 @@ static bool titan_runs(const ExportCase *c, GError **error)
             "ep=%u; expected ranks that divide states (zero=2 or 3), without tensor "
             "parallelism",
             l->ep);
-    const Recompute mode = l->recompute[1];
+    const Recompute mode = l->recompute[c->ends];
     return need_layers(c, error) && need_one_sequence(c, error) && need_kept(c, error) &&
            (!(mode & RECOMPUTE_ALTERNATE) || mode == RECOMPUTE_ALTERNATE ||
             export_refuse_layer(c, 1, error,
