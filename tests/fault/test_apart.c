@@ -155,9 +155,31 @@ static void test_refused(void **state)
     check_others(&p);
 }
 
+/* Each fuzz test has a target that builds it: the replay of its reader, or itself where its file has a
+ * main() of its own. */
+static void test_targets(void **state)
+{
+    (void)state;
+    static const char SCRIPT[] =
+        "set -e; eval \"$(sed -n '/^targets() {/,/^}/p' tests/mutate/mutate.sh)\"; cd "
+        "tests/fuzz; "
+        "for f in fuzz_*.c; do name=${f%.c}; expected=replay_${name#fuzz_}; "
+        "! grep -q '^int main(' $f || expected=$name; "
+        "[ \"$(echo $name | targets)\" = $expected ] || { echo $name; exit 1; }; done; "
+        "[ \"$(echo cluster | targets)\" = test_cluster ]";
+    g_autofree char *printed = NULL;
+    int status = -1;
+    assert_true(g_spawn_sync(NULL, (char *[]){"sh", "-c", (char *)SCRIPT, NULL}, NULL,
+                             G_SPAWN_SEARCH_PATH, NULL, NULL, &printed, NULL, &status,
+                             NULL));
+    assert_string_equal(printed, "");
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_targets),
         cmocka_unit_test(test_harm_stays_inside),
         cmocka_unit_test(test_own_folder),
         cmocka_unit_test(test_refused),

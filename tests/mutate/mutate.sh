@@ -33,7 +33,7 @@ command -v ninja >/dev/null 2>&1 || { echo "mutate: needs ninja" >&2; exit 2; }
 
 # The targets of tests, one per line: that of a fuzz test replays its reader's seeds.
 targets() {
-    sed 's/^fuzz_/replay_/; t; s/^/test_/'
+    sed 's/^fuzz_command$/&/; t; s/^fuzz_/replay_/; t; s/^/test_/'
 }
 
 # tests: the default tests, one per line.

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "synth/joint/menu.h"
 #include "synth/synth.h"
 #include "tests/support/spmd_finder.h"
 #include "tests/support/uneven_lab.h"
@@ -84,6 +85,64 @@ static void check_promises(const JointProblem *p)
             }
 }
 
+/* An entry that another one of its group calls faster has the same tp and is slower in no layer. Returns
+ * how many have one. */
+static uint32_t check_faster(const JointProblem *p)
+{
+    uint32_t n = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t e = 0; e < p->group[g].n_entries; e++) {
+            const JointEntry *b = &p->group[g].entry[e];
+            if (b->faster >= e)
+                continue;
+            const JointEntry *a = &p->group[g].entry[b->faster];
+            n++;
+            assert_int_equal(a->tp, b->tp);
+            assert_at_most(a->start_s, b->start_s);
+            for (uint32_t l = 0; l < p->n_layers; l++) {
+                assert_at_most(a->forward_s[l + 1] - a->forward_s[l],
+                               b->forward_s[l + 1] - b->forward_s[l]);
+                assert_at_most(a->backward_s[l + 1] - a->backward_s[l],
+                               b->backward_s[l + 1] - b->backward_s[l]);
+                assert_at_most(a->sync_s[l + 1] - a->sync_s[l],
+                               b->sync_s[l + 1] - b->sync_s[l]);
+            }
+        }
+    return n;
+}
+
+/* The share of an entry is the most samples that one machine has: its replicas fill the machines of
+ * each kind one after the other. Returns how many entries have machines with unlike parts. */
+static uint32_t check_shares(const JointMenu *menu, const JointProblem *p)
+{
+    uint32_t uneven = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        for (uint32_t e = 0; e < p->group[g].n_entries; e++) {
+            const JointEntry *entry = &p->group[g].entry[e];
+            if (entry->inside || entry->promised)
+                continue;
+            uint32_t machine[64] = {0}, at = 0, r = 0, most = 0, least = UINT32_MAX,
+                     all = 0;
+            for (uint32_t k = 0; k < menu->kind->len; k++) {
+                const JointKind *kind = &g_array_index(menu->kind, JointKind, k);
+                const uint32_t gpus = p->group[g].use[k] * kind->unit;
+                for (uint32_t i = 0; i < gpus; i += entry->tp)
+                    machine[at + i / kind->gpus] += entry->samples[r++];
+                at += (gpus + kind->gpus - 1) / kind->gpus;
+                assert_true(at < G_N_ELEMENTS(machine));
+            }
+            assert_int_equal(r, entry->dp);
+            for (uint32_t m = 0; m < at; m++) {
+                most = MAX(most, machine[m]);
+                least = machine[m] ? MIN(least, machine[m]) : least;
+                all += machine[m];
+            }
+            assert_close(entry->share, (double)most / all, 1e-12);
+            uneven += least < most;
+        }
+    return uneven;
+}
+
 /* No random pipeline, with any number of microbatches and schedule, is below the bounds; the walk
  * equals the fidelity (test_walk). */
 static void test_bounds(void **state)
@@ -98,7 +157,7 @@ static void test_bounds(void **state)
     };
     enum { PIPELINES = 100000, PROBLEMS = 18 };
     g_autoptr(GRand) rand = g_rand_new_with_seed(4242);
-    uint32_t walked = 0, in_runs = 0, inside = 0, programs = 0;
+    uint32_t walked = 0, in_runs = 0, inside = 0, programs = 0, faster = 0, uneven = 0;
     double nearest = INFINITY, nearest_plain = INFINITY;
     for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++)
         for (uint32_t micro = 1; micro <= 32; micro *= 2) {
@@ -113,6 +172,8 @@ static void test_bounds(void **state)
             assert_non_null(p);
             spmd_settle_all(&finder, menu, p);
             check_promises(p);
+            faster += check_faster(p);
+            uneven += check_shares(menu, p);
             programs += finder.found;
             g_auto(JointResult) relaxed = {0}, one = {0}, plain = {0};
             const JointOptions how = {
@@ -155,10 +216,11 @@ static void test_bounds(void **state)
     print_message(
         "%u pipelines, %u of several runs of layers per group, %u with %u SPMD "
         "programs, the nearest at %.3f of its bound, under 1f1b at %.3f of that "
-        "for 1f1b\n",
-        walked, in_runs, inside, programs, nearest, nearest_plain);
+        "for 1f1b; %u entries slower than others, %u with unlike machines\n",
+        walked, in_runs, inside, programs, nearest, nearest_plain, faster, uneven);
     assert_true(walked > PIPELINES / 2 && in_runs > 1000 && inside > 1000 &&
-                programs > 100 && nearest < 2 && nearest_plain < 1.5);
+                programs > 100 && faster > 10 && uneven > 10 && nearest < 2 &&
+                nearest_plain < 1.5);
 }
 
 int main(void)

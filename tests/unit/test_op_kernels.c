@@ -219,6 +219,33 @@ static void test_kept_memos(void **state)
     }
 }
 
+/* The key of kept times is a hash of what the times depend on, and of nothing else: priced once more,
+ * or as another one of the types, a device has the same. */
+static void test_keys(void **state)
+{
+    (void)state;
+    static const char *const TYPE[] = {"v100", "a100-80g"};
+    uint64_t key[2][2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            "{name: two, machines: [{device: %s, gpus: 4, nic: ib-hdr}, {device: %s, "
+            "gpus: 4, nic: ib-hdr}]}",
+            TYPE[i], TYPE[1 - i]);
+        g_autoptr(Cluster) cluster = cluster_parse("two", text, strlen(text), &error);
+        assert_no_error(error);
+        g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU),
+                               priced = cluster_view_priced(view, true, NULL),
+                               again = cluster_view_priced(priced, true, NULL);
+        for (uint32_t t = 0; t < 2; t++) {
+            key[i][t] = priced->device[4 * t].kernels->key;
+            assert_true(again->device[4 * t].kernels->key == key[i][t]);
+        }
+    }
+    assert_true(key[0][0] != key[0][1] && key[0][0] != 0);
+    assert_true(key[0][0] == key[1][1] && key[0][1] == key[1][0]);
+}
+
 /* At most a microsecond of the processor per op, in the best of some rounds. */
 static void test_quick(void **state)
 {
@@ -574,7 +601,8 @@ int main(void)
         cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
         cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
         cmocka_unit_test(test_many_prices), cmocka_unit_test(test_kept_memos),
-        cmocka_unit_test(test_quick),       cmocka_unit_test(test_alike),
-        cmocka_unit_test(test_wide_scores), cmocka_unit_test(test_updates)};
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_quick),
+        cmocka_unit_test(test_alike),       cmocka_unit_test(test_wide_scores),
+        cmocka_unit_test(test_updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
