@@ -227,6 +227,26 @@ static void test_foreign_segment_is_refused(void **state)
         balance_ratios(f->linear, NULL, f->view, 0, f->ratio, &f->report, &f->error));
 }
 
+/* A device so slow or so fast that no solver can put it beside the others: either ratios, or an error
+ * that says what is proved. */
+static void test_far_rates(void **state)
+{
+    Fixture *f = *state;
+    static const double FACTOR[] = {1e-300, 1e-30, 1e-12, 1e12, 1e30, 1e290};
+    const double good = f->view->device[1].rate;
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FACTOR); i++) {
+        f->view->device[1].rate = good * FACTOR[i];
+        if (balance(f)) {
+            assert_no_error(f->error);
+            continue;
+        }
+        assert_error(f->error, KILTER_ERROR_FAILED, "is proved");
+        failed++;
+    }
+    assert_in_range(failed, 1, 4);
+}
+
 /* --- the LP interface --- */
 
 /* min x + 2 y, x + y >= 3, x <= 2 */
@@ -371,6 +391,7 @@ int main(void)
         TEST(test_bad_memory_is_refused),
         TEST(test_held_bytes_do_not_fit),
         TEST(test_foreign_segment_is_refused),
+        cmocka_unit_test_setup_teardown(test_far_rates, setup, teardown),
         cmocka_unit_test(test_lp_statuses),
         cmocka_unit_test(test_lp_is_one_a_thread),
         cmocka_unit_test(test_lp_survives_the_solver),

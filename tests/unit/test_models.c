@@ -1,7 +1,10 @@
 /* The bundled models: HAP's Table 1, and what their specs accept. */
 #include "tests/test.h"
 
+#include <jansson.h>
+
 #include "data/data.h"
+#include "data/formats/huggingface/config.h"
 #include "data/models/model_file.h"
 
 static double mebi(const char *spec, uint32_t gpus)
@@ -746,6 +749,27 @@ static void test_fused_families(void **state)
     }
 }
 
+/* The sizes of a small model differ where they can, so that dims which are mixed up do not fit: those
+ * of a diffusion transformer's condition, whose table of labels has a row for no label. */
+static void test_small_conditions(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    json_auto_t *config = json_pack(
+        "{s:s, s:i, s:i, s:i, s:i, s:i, s:i}", "_class_name", "DiTTransformer2DModel",
+        "attention_head_dim", 8, "num_attention_heads", 4, "num_layers", 2, "in_channels",
+        4, "sample_size", 8, "num_embeds_ada_norm", 1000);
+    Architecture *a = config_read("dit", config, "", &error);
+    assert_no_error(error);
+    assert_int_equal(a->labels, 1001);
+    architecture_shrink(a, 1, 8);
+    assert_int_equal(a->labels, 4);
+    assert_true(a->labels != a->moments && a->labels != a->patch_numbers &&
+                a->labels != a->hidden);
+    architecture_clear(a);
+    g_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -773,6 +797,7 @@ int main(void)
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_shrunk_batch),
+        cmocka_unit_test(test_small_conditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,57 @@ static void test_normed_heads(void **state)
     check_ops(graph, OP_GROUPED_ATTENTION, 1);
 }
 
+/* Queries of x attend to z, whose keys and values are parts of one product or products of their own. */
+static GByteArray *crossed(bool packed)
+{
+    static const Line LINE[] = {{"Reshape", "k.flat heads3", "k.apart", NULL},
+                                {"Reshape", "v.flat heads3", "v.apart", NULL},
+                                {"Transpose", "k.apart", "keys", "perm=0,2,3,1"},
+                                {"Transpose", "v.apart", "values", "perm=0,2,1,3"},
+                                {"MatMul", "q keys", "scores", NULL},
+                                {"Softmax", "scores", "chances", "axis=-1"},
+                                {"MatMul", "chances values", "mixed", NULL},
+                                {"Transpose", "mixed", "back", "perm=0,2,1,3"},
+                                {"Reshape", "back merged", "flat", NULL},
+                                {"MatMul", "flat o.weight", "y", NULL}};
+    GByteArray *graph = g_byte_array_new();
+    onnx_end(graph, 11, 1, "x:2x5x24");
+    onnx_end(graph, 11, 1, "z:2x3x24");
+    onnx_list(graph, "heads6:2,5,6,4");
+    onnx_list(graph, "heads3:2,3,6,4");
+    onnx_list(graph, "merged:2,5,24");
+    add_projection(graph, "q", 6);
+    onnx_weight(graph, packed ? "kv.weight:24x48" : "k.weight:24x24");
+    onnx_node(graph, "MatMul", packed ? "z kv.weight" : "z k.weight",
+              packed ? "kv" : "k.flat", NULL);
+    if (packed) {
+        onnx_node(graph, "Split", "kv", "k.flat v.flat", "axis=2");
+    } else {
+        onnx_weight(graph, "v.weight:24x24");
+        onnx_node(graph, "MatMul", "z v.weight", "v.flat", NULL);
+    }
+    onnx_weight(graph, "o.weight:24x24");
+    for (guint i = 0; i < G_N_ELEMENTS(LINE); i++)
+        onnx_node(graph, LINE[i].op, LINE[i].in, LINE[i].out, LINE[i].attributes);
+    onnx_end(graph, 12, 1, "y:2x5x24");
+    return onnx_model(graph);
+}
+
+static void test_crossed_attention(void **state)
+{
+    (void)state;
+    for (uint32_t packed = 0; packed < 2; packed++) {
+        g_autoptr(Graph) graph = good(crossed(packed));
+        uint32_t n;
+        assert_int_equal(graph_parameter_count(graph), 24 * (24 + 48 + 24));
+        const Op *attention = find_op(graph, OP_GROUPED_ATTENTION, &n);
+        assert_int_equal(n, 1);
+        assert_int_equal(graph_tensor(graph, attention->out[0])->dim[1], 5);
+        assert_int_equal(graph_tensor(graph, attention->in[1])->dim[1], 3);
+        check_ops(graph, OP_KV_PROJ, 1);
+    }
+}
+
 /* --- elements --- */
 
 /* SiLU of one half of a product times the other half: one op of two, whichever half is first. */
@@ -395,10 +446,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #ifdef KILTER_PROTOBUF_C
-        cmocka_unit_test(test_functions),    cmocka_unit_test(test_grouped_attention),
-        cmocka_unit_test(test_normed_heads), cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_small_floats), cmocka_unit_test(test_fed_weights),
-        cmocka_unit_test(test_shapes),       cmocka_unit_test(test_slices_to_the_end),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_grouped_attention),
+        cmocka_unit_test(test_crossed_attention),
+        cmocka_unit_test(test_normed_heads),
+        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_small_floats),
+        cmocka_unit_test(test_fed_weights),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_slices_to_the_end),
 #endif
         cmocka_unit_test(test_nothing),
     };

@@ -276,6 +276,35 @@ static void test_wrong_lists(void **state)
     check_wrong_list(line->str, "the GPUs that nvidia-smi lists");
 }
 
+/* A machine has 64 links for each of at most 1024 GPUs; one more is refused. */
+static void test_most_links(void **state)
+{
+    (void)state;
+    enum { MOST = 64 * MACHINE_MAX_GPUS };
+    g_autoptr(Sheets) sheets = sheets_load(NULL);
+    g_autoptr(GString) text =
+        g_string_new("<system version=\"1\"><cpu><pci busid=\"a\" "
+                     "class=\"0x030200\"><gpu dev=\"0\" sm=\"70\">");
+    for (uint32_t i = 0; i < MOST; i++)
+        g_string_append(text, "<nvlink target=\"b\" count=\"1\" tclass=\"0x030200\"/>");
+    static const char END[] = "</gpu></pci><pci busid=\"b\" class=\"0x030200\"><gpu "
+                              "dev=\"1\" sm=\"70\"/></pci></cpu></system>";
+    for (uint32_t more = 0; more < 2; more++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *whole = g_strconcat(
+            text->str,
+            more ? "<nvlink target=\"b\" count=\"1\" tclass=\"0x030200\"/>" : "", END,
+            NULL);
+        g_autoptr(MachineFile) file =
+            machine_file_parse("a file", whole, strlen(whole), sheets, &error);
+        if (more)
+            assert_error(error, KILTER_ERROR_INPUT, "expected fewer links in a machine");
+        else
+            assert_no_error(error);
+        assert_int_equal(file != NULL, !more);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_memo),
         cmocka_unit_test(test_asked_often), cmocka_unit_test(test_files),
         cmocka_unit_test(test_lists),       cmocka_unit_test(test_wrong_lists),
+        cmocka_unit_test(test_most_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

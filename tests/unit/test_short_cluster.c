@@ -471,6 +471,34 @@ static void test_own_sheets_only(void **state)
     g_rmdir(folder);
 }
 
+/* The parts of peaks are those of devices that there are, the first row's and the last one's. */
+static void test_shares_of_no_device(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kilter-XXXXXX", NULL), *text = NULL,
+                    *path = g_build_filename(folder, "sustained.yaml", NULL);
+    assert_true(g_file_get_contents("data/sustained.yaml", &text, NULL, &error));
+    for (uint32_t row = 0; row < 3; row++) {
+        char *device = strstr(text, "devices:\n");
+        for (uint32_t r = 0; r <= row; r++)
+            device = strstr(device, "{device: ") + strlen("{device: ");
+        const char first = *device;
+        *device = '_';
+        assert_true(g_file_set_contents(path, text, -1, NULL));
+        *device = first;
+        g_setenv("KILTER_PATH", folder, TRUE);
+        g_autoptr(GError) refused = NULL;
+        g_autoptr(Sheets) sheets = sheets_load(&refused);
+        g_unsetenv("KILTER_PATH");
+        g_autofree char *expected = g_strdup_printf("devices[%u].device", row);
+        assert_null(sheets);
+        assert_error(refused, KILTER_ERROR_INPUT, expected);
+    }
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 /* Curves of collectives go by the slowest port, wherever its machine stands. */
 static void test_slowest_port(void **state)
 {
@@ -680,6 +708,7 @@ int main(void)
         cmocka_unit_test(test_large_machines),
         cmocka_unit_test(test_few_cards),
         cmocka_unit_test(test_own_sheets_only),
+        cmocka_unit_test(test_shares_of_no_device),
         cmocka_unit_test(test_slowest_port),
         cmocka_unit_test(test_gaps_of_sheets),
         cmocka_unit_test(test_machines_in_a_word),
