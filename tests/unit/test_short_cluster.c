@@ -471,7 +471,7 @@ static void test_own_sheets_only(void **state)
     g_rmdir(folder);
 }
 
-/* The parts of peaks are those of devices that there are, the first row's and the last one's. */
+/* Parts of peaks whose device does not exist are refused, in the first row too. */
 static void test_shares_of_no_device(void **state)
 {
     (void)state;
