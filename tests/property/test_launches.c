@@ -300,6 +300,14 @@ static void test_files(void **state)
         {"per_device_train_batch_size: 1\ngradient_accumulation_steps: 3\nbf16: true\n"
          "gradient_checkpointing: true\n",
          "dp: 8\nmicro_batch: 1\nrecompute: full\n"},
+        /* what is not said is the framework's */
+        {"output_dir: x\nbf16: true\n", "!on 8 replicas in microbatches of 8"},
+        {"[training]\nseq_len = 16\n[parallelism]\n"
+         "data_parallel_shard_degree = -1\ntensor_parallel_degree = 8\n",
+         "dp: 1\ntp: 8\nmicro_batch: 8\nsequence_parallel: on\n"},
+        {"python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 "
+         "--tensor-model-parallel-size 2 --num-layers 6",
+         "dp: 4\ntp: 2\nmicro_batch: 1\n"},
         {"distributed_type: MULTI_GPU\nnum_processes: 16\nmixed_precision: bf16\n",
          "!a world of 16 GPUs, and the cluster has 8"},
         {"torchrun x.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "

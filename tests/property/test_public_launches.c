@@ -179,7 +179,7 @@ static void test_changes(void **state)
         {"trl_sft.py", "// (MICRO_BATCH * GPUS)", "// MICRO_BATCH // 16",
          "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 3\n"},
         {"trl_sft.py", "MICRO_BATCH = 2", "MICRO_BATCH = pick()",
-         "dp: 8\nrecompute: full\nzero: 3\n"},
+         "dp: 8\nmicro_batch: 8\nrecompute: full\nzero: 3\n"},
         {"trl_sft.py", "gradient_checkpointing=True", "gradient_checkpointing=False",
          "dp: 8\nmicro_batch: 2\nzero: 3\n"},
         {"hf_seq2seq.py", "deepspeed=\"ds_zero3.json\"",

@@ -53,32 +53,49 @@ static uint32_t shared_by(const Launch *launch)
                           MAX(said_number(launch, WORD_CP), 1));
 }
 
+/* What frameworks take where nothing is said (docs/launches.md has the versions): torchtitan's
+ * local_batch_size and seq_len, and per_device_train_batch_size of Hugging Face's Trainer. */
+enum { TITAN_BATCH = 8, TITAN_SEQ = 2048, TRAINER_BATCH = 8 };
+
+static uint32_t local_batch_of(const Launch *launch)
+{
+    const uint32_t local = said_number(launch, WORD_LOCAL_BATCH);
+    const bool by_tokens =
+        launch->value[WORD_TOKENS_MICRO] || launch->value[WORD_TOKENS_STEP];
+    return !local && is_titan(launch) && !by_tokens ? TITAN_BATCH : local;
+}
+
+static uint32_t seq_of(const Launch *launch)
+{
+    const uint32_t seq = said_number(launch, WORD_SEQ);
+    return !seq && is_titan(launch) ? TITAN_SEQ : seq;
+}
+
 /* Samples of a microbatch on a replica; 0: not said. Without pipelines torchtitan's local batch
  * is one. */
 static uint32_t micro_batch_of(const Launch *launch)
 {
-    const uint32_t seq = said_number(launch, WORD_SEQ),
+    const uint32_t seq = seq_of(launch), local = local_batch_of(launch),
                    tokens = said_number(launch, WORD_TOKENS_MICRO),
-                   local = said_number(launch, WORD_LOCAL_BATCH);
+                   micro = said_number(launch, WORD_MICRO_BATCH);
     if (local)
-        return said_number(launch, WORD_PP) > 1
-                   ? MAX(said_number(launch, WORD_MICRO_BATCH), 1)
-                   : local;
-    return tokens && seq ? tokens / seq : said_number(launch, WORD_MICRO_BATCH);
+        return said_number(launch, WORD_PP) > 1 ? MAX(micro, 1) : local;
+    return tokens && seq                                ? tokens / seq
+           : !micro && says(launch, WORD_TRAINER, "on") ? TRAINER_BATCH
+                                                        : micro;
 }
 
 /* Samples of an iteration on so many GPUs; 0: not said. */
 static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
 {
     const uint32_t batch = said_number(launch, WORD_GLOBAL_BATCH),
-                   tokens = said_number(launch, WORD_TOKENS_STEP),
-                   seq = said_number(launch, WORD_SEQ),
+                   tokens = said_number(launch, WORD_TOKENS_STEP), seq = seq_of(launch),
                    world = n_devices / shared_by(launch),
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
     return batch           ? batch
            : tokens && seq ? tokens / seq
            : is_titan(launch)
-               ? launch_product(world, said_number(launch, WORD_LOCAL_BATCH))
+               ? launch_product(world, local_batch_of(launch))
                : launch_product(launch_product(world, steps), micro_batch_of(launch));
 }
 
@@ -103,8 +120,7 @@ static const char *launch_precision(const Launch *launch)
 char *launch_model_keys(const Launch *launch, uint32_t n_devices)
 {
     GString *text = g_string_new(NULL);
-    const uint32_t batch = batch_of(launch, n_devices),
-                   seq = said_number(launch, WORD_SEQ);
+    const uint32_t batch = batch_of(launch, n_devices), seq = seq_of(launch);
     const char *precision = launch_precision(launch);
     if (batch)
         g_string_append_printf(text, "global_batch=%u", batch);
@@ -308,9 +324,12 @@ static void set_schedule(const Launch *launch, Strategy *s)
 static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strategy *s,
                         GError **error)
 {
-    const uint32_t micro = micro_batch_of(launch),
-                   n = said_number(launch, WORD_MICROBATCHES),
-                   asked = batch_of(launch, world_of(launch));
+    const uint32_t
+        n = said_number(launch, WORD_MICROBATCHES),
+        said = micro_batch_of(launch),
+        /* Megatron-LM divides batches; its forks do so by the tokens that fit */
+        micro = !said && !n && has_megatron_flags(launch) ? 1 : said,
+        asked = batch_of(launch, world_of(launch));
     if (asked && asked != batch)
         return refuse(
             error,
