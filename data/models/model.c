@@ -47,6 +47,11 @@ static void fail_unknown(const char *name, GError **error)
     g_ptr_array_add(known, NULL);
     if (names_find("model", name, (const char *const *)known->pdata, &index, error))
         g_assert_not_reached(); /* reached only for unknown names */
+    if (error && strchr(name, '/')) {
+        g_autoptr(GError) plain = g_steal_pointer(error);
+        refuse(error, "%s; hf:%s is its config.json in the hub's cache", plain->message,
+               name);
+    }
 }
 
 static bool has_parameter(const Graph *graph, const char *part)

@@ -22,16 +22,23 @@ char **model_configs(void)
     return path_list(CONFIGS, ".json");
 }
 
+/* "2507" and "0324", by which hubs tell later trainings apart. */
+static bool is_month(const char *word)
+{
+    return strlen(word) == 4 && strspn(word, "0123456789") == 4;
+}
+
 char *model_name_plain(const char *name)
 {
-    static const char *const TRAINED[] = {"meta", "instruct", "base", "chat",
-                                          "it",   "hf",       NULL};
+    static const char *const TRAINED[] = {"meta",     "instruct", "base", "chat", "it",
+                                          "hf",       "pt",       "zero", "math", "coder",
+                                          "thinking", "preview",  NULL};
     const char *slash = strrchr(name, '/');
     g_autofree char *lower = g_ascii_strdown(slash ? slash + 1 : name, -1);
     g_auto(GStrv) word = g_strsplit_set(lower, "-_", -1);
     g_autoptr(GString) plain = g_string_new(NULL);
     for (char **at = word; *at; at++)
-        if (!g_strv_contains(TRAINED, *at))
+        if (!g_strv_contains(TRAINED, *at) && !is_month(*at))
             g_string_append(plain, *at);
     return g_strdup(plain->str);
 }

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* A model's name in lower case without dashes, its owner, and words that say how it was trained:
- * "llama3.18b" for "meta-llama/Meta-Llama-3.1-8B-Instruct". Caller frees. */
+/* A model's name in lower case without dashes, its owner, and words and dates that say how it was
+ * trained: "llama3.18b" for "meta-llama/Meta-Llama-3.1-8B-Instruct". Caller frees. */
 char *model_name_plain(const char *name);
 
 /* The configuration that is called by a name, "llama-3.1-70b", in upper or lower case, else by the

@@ -85,6 +85,8 @@ static void test_shrunk_named_models(void **state)
             g_autoptr(GError) error = NULL;
             g_autofree char *canonical = NULL, *unused = NULL,
                             *large = g_strconcat(names[m], arguments[i], NULL);
+            if (g_str_has_prefix(names[m], "vit-") && strstr(large, "seq="))
+                continue; /* of images */
             g_autoptr(Graph) graph = model_build(large, 8, &canonical, &error);
             assert_no_error(error);
             g_autofree char *spec = model_shrink(canonical, 3, 1, NULL);

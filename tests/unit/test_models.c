@@ -563,7 +563,7 @@ static void test_brief(void **state)
 }
 
 /* Configurations that are called by a name have as many parameters as their model cards say, to the
- * last one, and a plan has the name in place of a path. */
+ * last one (some cards round, and count poolers or experts' biases or not), and a plan has the name in place of a path. */
 static void test_configs(void **state)
 {
     (void)state;
@@ -571,13 +571,41 @@ static void test_configs(void **state)
         const char *name;
         uint64_t parameters;
     } PUBLISHED[] = {
+        {"baichuan2-13b", 13896668160},
+        {"bert-base-uncased", 108891648},
         {"bert-large", 334092288},
         {"bloom-176b", 176247271424},
+        {"bloom-3b", 3002557440},
+        {"bloom-560m", 559214592},
+        {"bloom-7b1", 7069016064},
+        {"chatglm3-6b", 6243584000},
+        {"codellama-13b", 13016028160},
+        {"codellama-34b", 33743970304},
+        {"codellama-70b", 68976910336},
+        {"codellama-7b", 6738546688},
+        {"codestral-22b", 22247282688},
+        {"command-a", 111057580032},
+        {"command-r", 34980831232},
+        {"command-r-plus", 103810674688},
         {"dbrx-132b", 131596523520},
+        {"deepseek-coder-33b", 33342991360},
+        {"deepseek-coder-6.7b", 6740512768},
+        {"deepseek-llm-7b", 6910365696},
         {"deepseek-r1", 671026419200},
+        {"deepseek-r1-distill-llama-70b", 70553706496},
+        {"deepseek-r1-distill-llama-8b", 8030261248},
+        {"deepseek-r1-distill-qwen-1.5b", 1777088000},
+        {"deepseek-r1-distill-qwen-14b", 14770033664},
+        {"deepseek-r1-distill-qwen-32b", 32763876352},
+        {"deepseek-r1-distill-qwen-7b", 7615616512},
         {"deepseek-v2", 235741434880},
         {"deepseek-v2-lite", 15706484224},
         {"deepseek-v3", 671026419200},
+        {"deepseek-v3.1", 671026419200},
+        {"deepseek-v3.2", 671877944064},
+        {"ernie-4.5-21b-a3b", 21825437888},
+        {"ernie-4.5-300b-a47b", 299484163264},
+        {"exaone-4.0-32b", 32003216384},
         {"falcon-180b", 178557088768},
         {"falcon-40b", 41303293952},
         {"falcon-7b", 6921720704},
@@ -590,16 +618,22 @@ static void test_configs(void **state)
         {"gemma-3-27b", 27009346304},
         {"gemma-3-4b", 3880263168},
         {"gemma-7b", 8537680896},
+        {"glm-4-9b", 9400279040},
         {"glm-4.5", 352797829024},
         {"glm-4.5-air", 106852251264},
+        {"glm-4.6", 352797829024},
         {"gpt-j-6b", 6050882784},
         {"gpt-neox-20b", 20554567680},
         {"gpt-oss-120b", 116829156672},
         {"gpt-oss-20b", 20914757184},
         {"gpt2-large", 774030080},
         {"gpt2-medium", 354823168},
+        {"gpt2-small", 124439808},
         {"gpt2-xl", 1557611200},
         {"gpt3-175b", 174604259328},
+        {"internlm2-20b", 19861149696},
+        {"internlm2-7b", 7737708544},
+        {"jamba-v0.1", 51570323328},
         {"kimi-k2", 1026408232448},
         {"llama-13b", 13015864320},
         {"llama-2-13b", 13015864320},
@@ -610,6 +644,7 @@ static void test_configs(void **state)
         {"llama-3.1-405b", 405853388800},
         {"llama-3.1-70b", 70553706496},
         {"llama-3.1-8b", 8030261248},
+        {"llama-3.1-nemotron-70b", 70553706496},
         {"llama-3.2-1b", 1235814400},
         {"llama-3.2-3b", 3212749824},
         {"llama-3.3-70b", 70553706496},
@@ -620,7 +655,9 @@ static void test_configs(void **state)
         {"llama-7b", 6738415616},
         {"mamba-2.8b", 2768345600},
         {"mamba2-2.7b", 2702599680},
+        {"minimax-m2", 228689764864},
         {"mistral-7b", 7248023552},
+        {"mistral-7b-v0.1", 7241732096},
         {"mistral-large-123b", 122610069504},
         {"mistral-nemo-12b", 12247782400},
         {"mistral-small-24b", 23572403200},
@@ -630,18 +667,29 @@ static void test_configs(void **state)
         {"olmo-2-13b", 13716198400},
         {"olmo-2-32b", 32234279936},
         {"olmo-2-7b", 7298617344},
+        {"olmoe-1b-7b", 6919161856},
         {"opt-1.3b", 1315758080},
+        {"opt-125m", 125239296},
         {"opt-13b", 12853473280},
+        {"opt-2.7b", 2651596800},
         {"opt-30b", 29974540288},
         {"opt-6.7b", 6658473984},
+        {"opt-66b", 65719701504},
         {"phi-2", 2779683840},
         {"phi-3-medium", 13960238080},
         {"phi-3-mini", 3821079552},
+        {"phi-3.5-mini", 3821079552},
+        {"phi-3.5-moe", 41873153344},
         {"phi-4", 14659507200},
+        {"phi-4-mini", 3836021760},
         {"pythia-1.4b", 1414647808},
         {"pythia-12b", 11846072320},
         {"pythia-6.9b", 6857302016},
         {"qwen1.5-moe-a2.7b", 14315784192},
+        {"qwen2-0.5b", 494032768},
+        {"qwen2-1.5b", 1543714304},
+        {"qwen2-72b", 72706203648},
+        {"qwen2-7b", 7615616512},
         {"qwen2.5-0.5b", 494032768},
         {"qwen2.5-1.5b", 1543714304},
         {"qwen2.5-14b", 14770033664},
@@ -659,13 +707,23 @@ static void test_configs(void **state)
         {"qwen3-8b", 8190735360},
         {"qwen3-coder-480b-a35b", 480154875392},
         {"qwen3-next-80b-a3b", 79674391296},
+        {"qwq-32b", 32763876352},
+        {"roberta-large", 354310144},
+        {"seed-oss-36b", 36151104512},
         {"smollm3-3b", 3075098624},
         {"starcoder2-15b", 15957889024},
+        {"starcoder2-3b", 3030371328},
+        {"starcoder2-7b", 7173923840},
         {"t5-11b", 11307313152},
         {"t5-3b", 2851596288},
         {"t5-large", 737667072},
         {"tinyllama-1.1b", 1100048384},
+        {"vit-base-patch16-224", 86567656},
+        {"vit-large-patch16-224", 304326632},
+        {"yi-1.5-34b", 34388917248},
         {"yi-34b", 34388917248},
+        {"yi-6b", 6061035520},
+        {"yi-9b", 8829407232},
     };
     g_auto(GStrv) names = model_configs();
     assert_int_equal(g_strv_length(names), G_N_ELEMENTS(PUBLISHED));
@@ -673,7 +731,9 @@ static void test_configs(void **state)
         g_autoptr(GError) error = NULL;
         g_autofree char *canonical = NULL, *content = NULL;
         g_autofree char *upper = g_ascii_strup(PUBLISHED[i].name, -1);
-        g_autofree char *spec = g_strconcat(upper, ":seq=64,global_batch=8", NULL);
+        const bool images = g_str_has_prefix(PUBLISHED[i].name, "vit-");
+        g_autofree char *spec = g_strconcat(
+            upper, images ? ":global_batch=8" : ":seq=64,global_batch=8", NULL);
         g_autofree char *begins = g_strconcat(PUBLISHED[i].name, ":batch=1,", NULL);
         assert_string_equal(names[i], PUBLISHED[i].name);
         g_autoptr(Graph) graph = model_build(spec, 1, &canonical, &error);
@@ -695,6 +755,9 @@ static void test_configs(void **state)
     GError *error = NULL;
     assert_null(model_build("llama-3.1-9b", 1, NULL, &error));
     assert_non_null(strstr(error->message, "did you mean 'llama-3.1-8b'"));
+    g_clear_error(&error);
+    assert_null(model_build("acme/llama-3.1-9b", 1, NULL, &error));
+    assert_non_null(strstr(error->message, "; hf:acme/llama-3.1-9b is its config.json"));
     g_error_free(error);
 }
 
@@ -711,7 +774,10 @@ static void test_spellings(void **state)
         {"qwen3_30b_a3b", "qwen3-30b-a3b"},
         {"mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"},
         {"microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"},
-        {"mistralai/Mistral-7B-v0.1", NULL}, /* another vocabulary */
+        {"mistralai/Mistral-7B-v0.1", "mistral-7b-v0.1"}, /* another vocabulary */
+        {"Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"},
+        {"Qwen/Qwen2.5-Coder-32B-Instruct", "qwen2.5-32b"},
+        {"deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "deepseek-r1-distill-qwen-32b"},
         {"facebook/opt-13b", "opt-13b"},
         {"mine/opt-13b", NULL},
         {"./facebook/opt-13b", NULL},
