@@ -160,8 +160,9 @@ static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
 static char *yaml_expected(const Yaml *yaml, const char *name,
                            const cyaml_schema_value_t *of)
 {
-    static const char *const SAME[][2] = {
-        {"network", "nic"}, {"interconnect", "peers"}, {"gpu", "device"}};
+    static const char *const SAME[][2] = {{"network", "nic"},   {"interconnect", "peers"},
+                                          {"gpu", "device"},    {"nodes", "machines"},
+                                          {"num_gpus", "gpus"}, {"hosts", "machines"}};
     g_auto(GStrv) known = keys_of(of);
     g_autofree char *near = names_hint(name, (const char *const *)known);
     g_autoptr(GString) path = g_string_new(NULL);

@@ -2,6 +2,7 @@
 #include "data/cluster/sheet.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
@@ -26,6 +27,7 @@ FREE_DEFINE(sheets_free, Sheets, sheets,
             clear_items(sheets->device, sheets->n_devices, device_sheet_clear),
             free_column(sheets->link, sheets->n_links, name),
             free_column(sheets->link, sheets->n_links, source),
+            free_column(sheets->link, sheets->n_links, also),
             free_column(sheets->link, sheets->n_links, share_source),
             g_free(sheets->device), g_strfreev(sheets->file), yaml_close(sheets->shares),
             free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row,
@@ -66,8 +68,11 @@ const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error)
 {
     g_autofree const char **known = g_new0(const char *, sheets->n_links + 1);
+    g_autofree char *lower = g_ascii_strdown(name, -1),
+                    *word = g_strdup_printf(" %s ", lower);
     for (uint32_t i = 0; i < sheets->n_links; i++) {
-        if (g_ascii_strcasecmp(sheets->link[i].name, name) == 0)
+        if (strcmp(sheets->link[i].name, lower) == 0 ||
+            strstr(sheets->link[i].also, word))
             return &sheets->link[i];
         known[i] = sheets->link[i].name;
     }

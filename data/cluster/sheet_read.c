@@ -62,7 +62,7 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
-    char *name, *source;
+    char *name, *also, *source;
     LINK_SHEET_MEMBERS(MEMBER_TEXT)
 } LinkText;
 typedef struct {
@@ -123,7 +123,8 @@ static const cyaml_schema_value_t DEVICE_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, DeviceText, DEVICE)};
 
 static const cyaml_schema_field_t LINK[] = {
-    TEXT("name", LinkText, name, NAME_MAX_BYTES), LINK_SHEET_MEMBERS(MEMBER_FIELD)
+    TEXT("name", LinkText, name, NAME_MAX_BYTES), OPTIONAL_TEXT("also", LinkText, also, SHEET_TEXT_MAX),
+    LINK_SHEET_MEMBERS(MEMBER_FIELD)
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t ROW[] = {ROW_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
 static const cyaml_schema_field_t LINKS[] = {
@@ -296,6 +297,7 @@ static bool read_links(Sheets *sheets, GError **error)
         const LinkText *of = &text->link[i];
         link->name = g_strdup(of->name);
         link->source = g_strdup(of->source);
+        link->also = g_strdup_printf(" %s ", of->also ? of->also : "");
         if (!READ_NUMBERS(yaml, yaml_at(yaml, "links[%u]", i), LINK_SHEET_MEMBER, of,
                           link, error))
             return false;

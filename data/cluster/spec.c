@@ -90,8 +90,7 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
 {
     g_autoptr(GRegex) form = g_regex_new(
         "^(?:([0-9]+)x)?([0-9]+)x((?:[a-zA-Z]|[0-9]{3})[\\w.-]*)(?:@(.+))?$", 0, 0, NULL);
-    g_autoptr(GRegex) link =
-        g_regex_new("^(?:([0-9]+)x)?([a-zA-Z][\\w.-]*)(?:,|$)", 0, 0, NULL);
+    g_autoptr(GRegex) link = g_regex_new("^(?:([0-9]+)x)?([\\w./-]+)(?:,|$)", 0, 0, NULL);
     g_autoptr(GMatchInfo) of = NULL, by = NULL;
     g_auto(GStrv) pair = g_strsplit(text, ",", -1);
     const char *group = pair[0] ? pair[0] : "", *keys = text + strlen(group);
@@ -115,7 +114,7 @@ static bool add_group(GString *yaml, const char *text, const char *nic, GError *
     if (nic) {
         g_autofree char *nics = g_match_info_fetch(by, 1),
                         *name = g_match_info_fetch(by, 2);
-        g_string_append_printf(yaml, ", nic: %s, nics: %s", name, *nics ? nics : "1");
+        g_string_append_printf(yaml, ", nic: '%s', nics: %s", name, *nics ? nics : "1");
     }
     if (g_regex_match_simple("^,[0-9]+x", keys, 0, 0))
         return refuse(error,

@@ -605,6 +605,11 @@ static void test_machines_in_a_word(void **state)
          "machines: [{device: h20, gpus: 8, nic: eth-100},\n"
          "           {device: v100, gpus: 4, count: 2, nic: ib-edr}]\n"},
         {"8xh20", "machines: [{device: h20, gpus: 8}]\n"},
+        {"4x8xh100-sxm@8xNDR",
+         "machines: [{device: h100-sxm, gpus: 8, count: 4, nic: ib-ndr, nics: 8}]\n"},
+        {"4x8xh100-sxm@8x400Gb/s",
+         "machines: [{device: h100-sxm, gpus: 8, count: 4, nic: eth-400, nics: 8}]\n"},
+        {"2x4xv100@25GbE", "machines: [{device: v100, gpus: 4, count: 2, nic: 25G}]\n"},
         {"8xh20,host_memory=2TB,price=9.5 USD/h+2x8xh20@ib-ndr,price=9USD/h",
          "machines: [{device: h20, gpus: 8, nic: ib-ndr, host_memory: 2TB, price: 9.5 "
          "USD/h},\n"
@@ -629,7 +634,7 @@ static void test_machines_in_a_word(void **state)
         {"4x8xh20", "several machines need a network card"},
         {"8xh20+8xh100-sxm", "several machines need a network card"},
         {"4x8xh20@ib-ndr}", "expected a network card such as"},
-        {"4x8xh20@100Gb/s", "expected a network card such as"},
+        {"4x8xh20@100Tb/s", "unknown link '100Tb/s'"},
         {"4x8xh20@lace", "machines[0].nic: unknown link 'lace'"},
         {"8xh20,", "expected keys such as host_memory=2TB"},
         {"8xh20,price=1,", "expected keys such as host_memory=2TB"},
