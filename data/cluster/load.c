@@ -5,14 +5,20 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/network_spec.h"
+#include "data/formats/format.h"
 
 #include <string.h>
 
-/* A name is a path if it looks like one; machines with a wrong card, "4x8xh100-sxm@100Gb/s", are
- * not, unless the file exists. */
+static bool is_yaml(const char *name)
+{
+    return g_str_has_suffix(name, ".yaml") || g_str_has_suffix(name, ".yml");
+}
+
+/* A name is a path if it looks like one; machines, "4x8xh100-sxm@8x400Gb/s", are not, unless the
+ * file exists. */
 static bool load_is_file(const char *name)
 {
-    return g_str_has_suffix(name, ".yaml") || g_str_has_suffix(name, ".yml") ||
+    return is_yaml(name) ||
            (strchr(name, G_DIR_SEPARATOR) &&
             (!machines_spec_is(name) || g_file_test(name, G_FILE_TEST_EXISTS)));
 }
@@ -23,6 +29,9 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_from_spec(name, error);
     if (random_spec_is(name))
         return cluster_random(name, error);
+    g_autofree char *hint = is_yaml(name) ? NULL : format_hint(name, NULL, 0);
+    if (hint && *hint)
+        return refused(error, "%s: expected a cluster%s", name, hint);
     if (load_is_file(name))
         return cluster_read(name, error);
     if (machines_spec_is(name))

@@ -148,7 +148,8 @@ static bool format_sniff_ROCM_SMI(const FormatHead *head)
 
 static bool format_sniff_NVIDIA_SMI(const FormatHead *head)
 {
-    return strstr(head->text, "GPU0") && *head->start != '{' && *head->start != '[';
+    static const char *const WORDS[] = {"GPU0", "GPU 0: ", "NVIDIA-SMI ", NULL};
+    return head_has_any(head, WORDS) && *head->start != '{' && *head->start != '[';
 }
 
 /* Formats that are only written. */

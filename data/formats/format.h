@@ -45,7 +45,7 @@ typedef enum {
     X(NCCL_TESTS_JSON, "nccl-tests-json", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests (JSON)")                               \
     X(SLURM, "slurm", MACHINE, NULL, "cluster import", "", "", "nodes of Slurm (scontrol show node, sinfo)")                                        \
     X(ROCM_SMI, "rocm-smi", MACHINE, NULL, "cluster import", "", "", "tables of rocm-smi --showtopo")                                               \
-    X(NVIDIA_SMI, "nvidia-smi", MACHINE, NULL, "cluster import", "", "", "matrix of nvidia-smi topo -m")                                            \
+    X(NVIDIA_SMI, "nvidia-smi", MACHINE, NULL, "cluster import", "", "", "table, list or matrix of nvidia-smi")                                         \
     X(GOAL, "goal", EXECUTION, NULL, "", "simulate --goal", "", "work of all ranks, as messages (LogGOPSim, ATLAHS)")                               \
     X(TIMELINE, "timeline", EXECUTION, NULL, "", "simulate --trace", "", "timeline for Perfetto (JSON, or its own format) and chrome://tracing")                       \
     X(DOT, "dot", EXECUTION, NULL, "", "simulate --dot", "", "program as a graph of Graphviz")                                                      \

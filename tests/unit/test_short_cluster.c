@@ -641,6 +641,8 @@ static void test_machines_in_a_word(void **state)
         {"8xh20,price={}", "expected keys such as host_memory=2TB"},
         {"8xh20,memory=2TB", "memory: unknown key"},
         {"8xh20@ib-ndr,region=a", "a region alone changes nothing"},
+        {"tests/fuzz/seeds/machine_file/topo.txt",
+         "looks like a table, list or matrix of nvidia-smi, which kilter cluster import"},
         {"rtx-4090", "it is a device: 1xrtx-4090 is a machine of one"},
         {"0x8xh20@ib-ndr", "machines[0].count: expected a whole number from 1"},
         {"1x99999999xh20", "machines[0].gpus"},

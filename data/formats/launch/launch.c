@@ -53,8 +53,8 @@ static uint32_t shared_by(const Launch *launch)
                           MAX(said_number(launch, WORD_CP), 1));
 }
 
-/* What frameworks take where nothing is said (docs/launches.md has the versions): torchtitan's
- * local_batch_size and seq_len, and per_device_train_batch_size of Hugging Face's Trainer. */
+/* Defaults of frameworks (docs/launches.md has the versions): torchtitan's local_batch_size and
+ * seq_len, and per_device_train_batch_size of Hugging Face's Trainer. */
 enum { TITAN_BATCH = 8, TITAN_SEQ = 2048, TRAINER_BATCH = 8 };
 
 static uint32_t local_batch_of(const Launch *launch)
