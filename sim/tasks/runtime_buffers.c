@@ -73,6 +73,29 @@ static void keep_gradients(Adding *a, uint32_t n)
     }
 }
 
+/* Level 1 of ZeRO divides the states: a replica's part of the summed gradient, of a group of its own,
+ * lies in the whole one, which stays. (Those accumulated in float32 stand already.) */
+static void keep_whole(Adding *a, uint32_t n)
+{
+    g_autofree uint32_t *part =
+        g_new0(uint32_t, graph_n_tensors(a->graph)); /* 1 + buffer */
+    for (uint32_t b = 0; b < n; b++)
+        if (at(a, b)->host_bytes == 0 &&
+            sim_is_final_gradient(a->plan->use, at(a, b), a->program, a->graph))
+            part[at(a, b)->tensor] = b + 1;
+    for (uint32_t b = 0; b < n; b++) {
+        PlanBuffer *whole = at(a, b);
+        const uint32_t of = part[whole->tensor];
+        if (of == 0 || of == b + 1 || whole->stands ||
+            whole->busy_until != at(a, of - 1)->birth)
+            continue;
+        whole->stands = true;
+        if (a->runtime->float_gradients ==
+            0) /* DeepSpeed flattens the parts to copy them */
+            at(a, of - 1)->element_bytes = 0;
+    }
+}
+
 /* --- gathered parameters --- */
 
 /* Of each group the layer with most bytes of these (PlanBuffer) lies there so often, too. */
@@ -228,7 +251,8 @@ static void keep_beside(Adding *a)
 }
 
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Program *program, const Graph *graph)
+                             const Strategy *strategy, const Program *program,
+                             const Graph *graph)
 {
     if (!runtime)
         return;
@@ -252,6 +276,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     if (runtime->handed_gradients > 0)
         runtime_hand_gradients(&a, buffers->n);
     keep_gradients(&a, buffers->n);
+    if (runtime->gradients && strategy && strategy->zero == 1)
+        keep_whole(&a, buffers->n);
     if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
     if (runtime->loss_copies + runtime->norms + runtime->gates > 0)
@@ -274,7 +300,7 @@ PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autofree uint16_t *segment = plan_segments(program, graph, NULL);
     PlanBuffers *buffers = plan_buffers(program, graph, instances, segment);
-    sim_buffers_add_runtime(buffers, runtime, program, graph);
+    sim_buffers_add_runtime(buffers, runtime, NULL, program, graph);
     return buffers;
 }
 

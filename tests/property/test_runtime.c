@@ -96,6 +96,18 @@ static void test_prefetch(void **state)
                 none.parameters + LOGITS);
 }
 
+/* Divided states: a replica's part of the gradients lies in the whole ones, all the time. */
+static void test_whole_gradients(void **state)
+{
+    (void)state;
+    const Memory plain = memory_in("manual", "0", "megatron/allocated"),
+                 divided = memory_in("manual", "1", "megatron/allocated"),
+                 parts = memory_in("manual", "1", "");
+    assert_true((double)plain.row.bytes[MEMORY_GRADIENTS] == plain.parameters);
+    assert_true((double)divided.row.bytes[MEMORY_GRADIENTS] == divided.parameters);
+    assert_true((double)parts.row.bytes[MEMORY_GRADIENTS] < parts.parameters / 2);
+}
+
 /* A planner and an evaluation of its plan say the same, in every runtime. */
 static void test_planners_and_runtimes(void **state)
 {
@@ -211,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_data_parallel),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_prefetch),
+        cmocka_unit_test(test_whole_gradients),
         cmocka_unit_test(test_planners_and_runtimes),
         cmocka_unit_test(test_rows_of_layers),
         cmocka_unit_test(test_files),
