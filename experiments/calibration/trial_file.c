@@ -20,6 +20,8 @@ static const char *const COLUMN[] = {
     "options",       "seconds",  "tokens_per_s", "tokens_per_s_per_gpu",
     "samples_per_s", "peak",     "peak_bytes",   "peak_gib",
     "group",         "contest",  "fidelity",     "software"};
+/* Keys of the model. */
+static const char *const MODEL_COLUMN[] = {"global_batch", "seq", "precision"};
 
 typedef struct {
     GArray *list;
@@ -207,6 +209,17 @@ static bool trial_read_fidelity(const Csv *csv, Trial *trial, GError **error)
     return true;
 }
 
+/* The model with the keys that have columns of their own; caller frees. */
+static char *read_model(const Csv *csv)
+{
+    GString *spec = g_string_new(csv_text(csv, "model"));
+    for (uint32_t i = 0; i < G_N_ELEMENTS(MODEL_COLUMN); i++)
+        if (is_given(csv, MODEL_COLUMN[i]))
+            g_string_append_printf(spec, "%c%s=%s", strchr(spec->str, ':') ? ',' : ':',
+                                   MODEL_COLUMN[i], csv_text(csv, MODEL_COLUMN[i]));
+    return g_string_free(spec, FALSE);
+}
+
 static bool trial_take(const Csv *csv, void *data, GError **error)
 {
     Reading *reading = data;
@@ -215,7 +228,7 @@ static bool trial_take(const Csv *csv, void *data, GError **error)
     if (!is_given(csv, "model"))
         return csv_fail(csv, "model", error, "missing");
     Trial trial = {.name = g_strdup_printf("%s:%u", csv->file, csv->line),
-                   .model = g_strdup(csv_text(csv, "model")),
+                   .model = read_model(csv),
                    .steady = true};
     trial.group = g_strdup(csv_text(csv, is_given(csv, "group") ? "group" : "model"));
     trial.contest =
@@ -242,6 +255,8 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
     g_autoptr(GPtrArray) optional = g_ptr_array_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(COLUMN); i++)
         g_ptr_array_add(optional, (gpointer)COLUMN[i]);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(MODEL_COLUMN); i++)
+        g_ptr_array_add(optional, (gpointer)MODEL_COLUMN[i]);
     for (uint32_t i = 0; i < strategy_table.n; i++)
         g_ptr_array_add(optional, (gpointer)strategy_table.row[i].key);
     g_ptr_array_add(optional, NULL);

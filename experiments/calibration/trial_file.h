@@ -5,6 +5,7 @@
  *     "llama:layers=32,seq=4096,global_batch=64,precision=bf16",2,2,4,1,2.31,oom,8B
  *
  *     model            one of kilter models
+ *     global_batch, seq, precision *   keys of the model; empty: as the model says
  *     cluster *        a cluster's name or file; empty: the command's cluster
  *     machines *       the machines that took part: 2, or by device type, h100-sxm=2 a100=1; empty: all
  *     gpus *           the GPUs used in each machine; empty: all

@@ -349,6 +349,19 @@ static void test_software_of_a_trial(void **state)
     assert_string_equal(fitted.cluster->fitted->software, "pytorch+megatron");
 }
 
+/* Keys of models may have columns of their own. */
+static void test_model_columns(void **state)
+{
+    (void)state;
+    g_autoptr(Cluster) on = cluster();
+    g_autoptr(GArray) list = table(on, "model,seq,global_batch,precision,seconds\n"
+                                       "gpt2,,16,,1\n\"gpt2:layers=2\",64,,mixed,1\n");
+    assert_string_equal(g_array_index(list, Trial, 0).model, "gpt2:global_batch=16");
+    assert_string_equal(g_array_index(list, Trial, 1).model,
+                        "gpt2:layers=2,seq=64,precision=mixed");
+    assert_string_equal(g_array_index(list, Trial, 0).group, "gpt2");
+}
+
 static void refuses(const char *header, const char *row, const char *expected)
 {
     g_autoptr(Cluster) on = cluster();
@@ -477,6 +490,7 @@ static void test_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_model_columns),
         cmocka_unit_test(test_recovers),
         cmocka_unit_test(test_machines_of_a_trial),
         cmocka_unit_test(test_software_of_a_trial),
