@@ -400,20 +400,10 @@ static TensorId embed_text(const Layer *l, TensorId *table)
 static TensorId embed_image(const Layer *l)
 {
     const Architecture *a = l->a;
-    const uint32_t edge = a->image / a->patch;
-    const uint32_t tokens = edge * edge + 1;
-    TensorId x =
+    const TensorId x =
         graph_input(l->graph, "x", DTYPE_F32, 4,
                     (uint32_t[]){l->sizes->batch, a->channels, a->image, a->image});
-    x = model_patches(l->graph, x, a->patch, a->hidden);
-    const TensorId token = graph_parameter(l->graph, "class_token", 1, &a->hidden);
-    g_autofree char *extents = g_strdup_printf("T=%u", tokens);
-    x = graph_op(l->graph, OP_APPEND_TOKEN, "tokens", (OpAttr){0}, 2,
-                 (TensorId[]){x, token}, extents);
-    const TensorId position =
-        graph_parameter(l->graph, "position", 2, (uint32_t[]){tokens, a->hidden});
-    return graph_op(l->graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
-                    (TensorId[]){x, position}, NULL);
+    return model_image_tokens(l->graph, x, a->patch, a->hidden);
 }
 
 /* Sound: its spectrum [b, channels, 1, frames], two convolutions over three moments, the second of

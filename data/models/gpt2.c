@@ -10,7 +10,7 @@ TensorId model_gpt2(Graph *graph, const ModelParams *params)
         return model_gpt2_fused(graph, params);
     const uint32_t batch = model_size(params, "global_batch"),
                    seq = model_size(params, "seq"), vocab = model_size(params, "vocab");
-    TransformerLayer layer = {.graph = graph,
+    TransformerLayer layer = {.base.graph = graph,
                               .hidden = model_size(params, "hidden"),
                               .heads = model_size(params, "heads"),
                               .ffn = model_size(params, "ffn"),
@@ -31,13 +31,13 @@ TensorId model_gpt2(Graph *graph, const ModelParams *params)
     x = model_dropout(graph, "embedding.dropout", x, layer.dropout);
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("layers.%u", i);
-        layer.name = name;
+        layer.base.name = name;
         graph_layer(graph, name);
         x = transformer_pre_norm_layer(&layer, x);
     }
     graph_layer(graph, "decoder");
-    layer.name = "decoder";
-    x = transformer_norm(&layer, "norm", x);
+    layer.base.name = "decoder";
+    x = layer_norm_as(&layer.base, NORM_LAYER, "norm", x);
     x = model_linear(graph, "decoder", x, vocab, false);
     return model_sharded_loss(graph, x, labels);
 }

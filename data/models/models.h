@@ -2,6 +2,7 @@
 #pragma once
 
 #include "data/base/units.h"
+#include "data/models/architecture.h"
 #include "data/models/model.h"
 
 typedef struct {
@@ -149,26 +150,17 @@ const char *model_mixtral_check(const ModelParams *params);
 const char *model_resnet_check(const ModelParams *params);
 const char *model_inception_check(const ModelParams *params);
 
-/* --- the parts of a transformer layer --- */
+/* --- layers of the models of papers --- */
 
 typedef struct {
-    Graph *graph;
-    const char *name; /* prefix of the names of ops and parameters */
+    Layer base;
     uint32_t hidden, heads, ffn;
     double dropout;
     bool causal;      /* a token attends to no later token */
     bool whole_heads; /* heads are never sharded */
 } TransformerLayer;
 
-/* graph_op and model_linear, named LAYER.PART. */
-TensorId transformer_op(const TransformerLayer *layer, OpKind kind, const char *part,
-                        OpAttr attr, uint32_t n_in, const TensorId *in,
-                        const char *extents);
-TensorId transformer_linear(const TransformerLayer *layer, const char *part, TensorId x,
-                            uint32_t n, bool bias);
-/* x [batch, seq, hidden] in and out. */
-TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x);
-/* x + dropout(y) */
+/* x [batch, seq, hidden] in and out: x + dropout(y). */
 TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
                               TensorId y);
 /* A pre-norm layer: x += attention(norm(x)), x += feed_forward(norm(x)), with dropout of the
@@ -183,8 +175,9 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels);
 /* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);
 
-/* Images [batch, channels, edge, edge] as tokens [batch, patches, hidden], one per patch. */
-TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
+/* Images [batch, channels, edge, edge] as tokens [batch, 1 + patches, hidden] with their positions: the
+ * class token, and one per patch. */
+TensorId model_image_tokens(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
 
 /* --- the parts of convolutional models --- */
 

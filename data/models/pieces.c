@@ -64,7 +64,7 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels)
 }
 
 /* Patches are a convolution whose windows do not overlap. */
-TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden)
+TensorId model_image_tokens(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden)
 {
     KILTER_ASSERT(patch > 0);
     const Tensor image = *graph_tensor(graph, x);
@@ -77,7 +77,15 @@ TensorId model_patches(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden
                  (TensorId[]){x, w, b}, extents);
     g_autofree char *merged = g_strdup_printf("n=%u", edge * edge);
     x = graph_op(graph, OP_MERGE, "patch.flatten", (OpAttr){0}, 1, &x, merged);
-    return graph_op(graph, OP_TRANSPOSE, "patch.tokens", (OpAttr){0}, 1, &x, NULL);
+    x = model_unary(graph, OP_TRANSPOSE, "patch.tokens", x);
+    const uint32_t tokens[] = {edge * edge + 1, hidden};
+    const TensorId token = graph_parameter(graph, "class_token", 1, &hidden);
+    g_autofree char *all = g_strdup_printf("T=%u", *tokens);
+    x = graph_op(graph, OP_APPEND_TOKEN, "tokens", (OpAttr){0}, 2, (TensorId[]){x, token},
+                 all);
+    const TensorId position = graph_parameter(graph, "position", 2, tokens);
+    return graph_op(graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
+                    (TensorId[]){x, position}, NULL);
 }
 
 bool model_sizes_fit(const char *spec, const Graph *graph, const char *documents,

@@ -5,104 +5,66 @@
 
 #include <math.h>
 
-static char *named(const TransformerLayer *layer, const char *part)
-{
-    return g_strdup_printf("%s.%s", layer->name, part);
-}
-
-TensorId transformer_op(const TransformerLayer *layer, OpKind kind, const char *part,
-                        OpAttr attr, uint32_t n_in, const TensorId *in,
-                        const char *extents)
-{
-    g_autofree char *name = named(layer, part);
-    return graph_op(layer->graph, kind, name, attr, n_in, in, extents);
-}
-
-TensorId transformer_linear(const TransformerLayer *layer, const char *part, TensorId x,
-                            uint32_t n, bool bias)
-{
-    g_autofree char *name = named(layer, part);
-    return model_linear(layer->graph, name, x, n, bias);
-}
-
-static TensorId transformer_parameter(const TransformerLayer *layer, const char *part,
-                                      uint32_t rank, const uint32_t *dim)
-{
-    g_autofree char *name = named(layer, part);
-    return graph_parameter(layer->graph, name, rank, dim);
-}
-
-TensorId transformer_norm(const TransformerLayer *layer, const char *part, TensorId x)
-{
-    const Tensor in = *graph_tensor(layer->graph, x);
-    g_autofree char *name = named(layer, part);
-    g_autofree char *weight = g_strdup_printf("%s.weight", name);
-    g_autofree char *bias = g_strdup_printf("%s.bias", name);
-    TensorId gamma = graph_parameter(layer->graph, weight, 1, &in.dim[in.rank - 1]);
-    TensorId beta = graph_parameter(layer->graph, bias, 1, &in.dim[in.rank - 1]);
-    return graph_op(layer->graph, OP_LAYER_NORM, name, (OpAttr){0}, 3,
-                    (TensorId[]){x, gamma, beta}, NULL);
-}
-
 TensorId transformer_residual(const TransformerLayer *layer, const char *part, TensorId x,
                               TensorId y)
 {
-    g_autofree char *dropout = g_strdup_printf("%s.%s.dropout", layer->name, part);
-    g_autofree char *add = g_strdup_printf("%s.%s.residual", layer->name, part);
-    y = model_dropout(layer->graph, dropout, y, layer->dropout);
-    return graph_op(layer->graph, OP_ADD, add, (OpAttr){0}, 2, (TensorId[]){x, y}, NULL);
+    g_autofree char *dropout = g_strdup_printf("%s.dropout", part);
+    g_autofree char *add = g_strdup_printf("%s.residual", part);
+    return layer_add(&layer->base, add, x,
+                     layer_dropout(&layer->base, dropout, y, layer->dropout));
 }
 
 /* dropout(y) + x, then layer norm. */
 static TensorId residual(const TransformerLayer *layer, const char *part,
                          const char *norm, TensorId x, TensorId y)
 {
-    return transformer_norm(layer, norm, transformer_residual(layer, part, x, y));
+    return layer_norm_as(&layer->base, NORM_LAYER, norm,
+                         transformer_residual(layer, part, x, y));
 }
 
 /* `dropout` applies to the probabilities. */
 static TensorId transformer_attention(const TransformerLayer *layer, TensorId x,
                                       double dropout)
 {
-    Graph *graph = layer->graph;
+    Graph *graph = layer->base.graph;
     uint32_t hidden = layer->hidden, heads = layer->heads;
     uint32_t size = hidden / heads, seq = graph_tensor(graph, x)->dim[1];
-    TensorId w = transformer_parameter(layer, "attention.qkv.weight", 4,
-                                       (uint32_t[]){3, heads, size, hidden});
+    TensorId w = layer_parameter(&layer->base, "attention.qkv.weight", 4,
+                                 (uint32_t[]){3, heads, size, hidden});
     if (layer->whole_heads)
         graph_keep_whole(graph, w, 1);
-    TensorId b = transformer_parameter(layer, "attention.qkv.bias", 3,
-                                       (uint32_t[]){3, heads, size});
-    TensorId y = transformer_op(layer, OP_QKV, "attention.qkv", (OpAttr){0}, 3,
-                                (TensorId[]){x, w, b}, NULL);
+    TensorId b = layer_parameter(&layer->base, "attention.qkv.bias", 3,
+                                 (uint32_t[]){3, heads, size});
+    TensorId y = layer_op(&layer->base, OP_QKV, "attention.qkv", (OpAttr){0}, 3,
+                          (TensorId[]){x, w, b}, NULL);
     g_autofree char *extents = g_strdup_printf("K=%u", seq);
     const OpAttr attr = {
         .causal = layer->causal, .rate = dropout, .seed = graph_n_ops(graph)};
-    y = transformer_op(layer, OP_ATTENTION, "attention", attr, 1, &y, extents);
-    w = transformer_parameter(layer, "attention.out.weight", 3,
-                              (uint32_t[]){hidden, heads, size});
-    b = transformer_parameter(layer, "attention.out.bias", 1, &hidden);
-    return transformer_op(layer, OP_OUT_PROJ, "attention.out", (OpAttr){0}, 3,
-                          (TensorId[]){y, w, b}, NULL);
+    y = layer_op(&layer->base, OP_ATTENTION, "attention", attr, 1, &y, extents);
+    w = layer_parameter(&layer->base, "attention.out.weight", 3,
+                        (uint32_t[]){hidden, heads, size});
+    b = layer_parameter(&layer->base, "attention.out.bias", 1, &hidden);
+    return layer_op(&layer->base, OP_OUT_PROJ, "attention.out", (OpAttr){0}, 3,
+                    (TensorId[]){y, w, b}, NULL);
 }
 
 /* `dropout` applies after the activation. */
 static TensorId transformer_feed_forward(const TransformerLayer *layer, TensorId x,
                                          double dropout)
 {
-    g_autofree char *dropped = named(layer, "ffn.gelu.dropout");
-    x = transformer_linear(layer, "ffn.up", x, layer->ffn, true);
-    x = transformer_op(layer, OP_GELU, "ffn.gelu", (OpAttr){0}, 1, &x, NULL);
-    x = model_dropout(layer->graph, dropped, x, dropout);
-    return transformer_linear(layer, "ffn.down", x, layer->hidden, true);
+    x = layer_linear(&layer->base, "ffn.up", x, layer->ffn, true);
+    x = layer_unary(&layer->base, OP_GELU, "ffn.gelu", x);
+    x = layer_dropout(&layer->base, "ffn.gelu.dropout", x, dropout);
+    return layer_linear(&layer->base, "ffn.down", x, layer->hidden, true);
 }
 
 TensorId transformer_pre_norm_layer(const TransformerLayer *layer, TensorId x)
 {
-    TensorId y =
-        transformer_attention(layer, transformer_norm(layer, "norm1", x), layer->dropout);
+    TensorId y = transformer_attention(
+        layer, layer_norm_as(&layer->base, NORM_LAYER, "norm1", x), layer->dropout);
     x = transformer_residual(layer, "attention", x, y);
-    y = transformer_feed_forward(layer, transformer_norm(layer, "norm2", x), 0);
+    y = transformer_feed_forward(layer,
+                                 layer_norm_as(&layer->base, NORM_LAYER, "norm2", x), 0);
     return transformer_residual(layer, "ffn", x, y);
 }
 
@@ -120,13 +82,13 @@ static uint32_t expert_capacity(const ModelParams *params, OpKind gate, uint32_t
 static TensorId regroup(const TransformerLayer *layer, const char *part, TensorId x,
                         uint32_t groups)
 {
-    const Tensor in = *graph_tensor(layer->graph, x);
+    const Tensor in = *graph_tensor(layer->base.graph, x);
     g_autofree char *extents =
         g_strdup_printf("b=%u,T=%u,D=%u", groups,
                         (uint32_t)((uint64_t)in.dim[0] * in.dim[1] / groups), in.dim[2]);
     return in.dim[0] == groups
                ? x
-               : transformer_op(layer, OP_RESHAPE, part, (OpAttr){0}, 1, &x, extents);
+               : layer_op(&layer->base, OP_RESHAPE, part, (OpAttr){0}, 1, &x, extents);
 }
 
 /* Tokens are routed in groups of `moe_group` sequences, which share the experts' slots: GShard's
@@ -135,30 +97,26 @@ static TensorId mixture_of_experts(const TransformerLayer *layer,
                                    const ModelParams *params, OpKind gate_kind,
                                    TensorId x)
 {
-    Graph *graph = layer->graph;
+    Graph *graph = layer->base.graph;
     uint32_t hidden = layer->hidden, ffn = layer->ffn;
     uint32_t experts = model_size(params, "experts");
     const uint32_t batch = graph_tensor(graph, x)->dim[0];
     x = regroup(layer, "moe.group", x, batch / model_size(params, "moe_group"));
-    TensorId logits = transformer_linear(layer, "moe.gate", x, experts, false);
+    TensorId logits = layer_linear(&layer->base, "moe.gate", x, experts, false);
     g_autofree char *extents = g_strdup_printf(
         "C=%u", expert_capacity(params, gate_kind, graph_tensor(graph, x)->dim[1]));
-    TensorId weights =
-        transformer_op(layer, gate_kind, "moe.routing", (OpAttr){0}, 1, &logits, extents);
+    TensorId weights = layer_op(&layer->base, gate_kind, "moe.routing", (OpAttr){0}, 1,
+                                &logits, extents);
     TensorId mask = weights + 1;
-    TensorId y = transformer_op(layer, OP_MOE_DISPATCH, "moe.dispatch", (OpAttr){0}, 2,
-                                (TensorId[]){mask, x}, NULL);
-    TensorId w = transformer_parameter(layer, "moe.up.weight", 3,
-                                       (uint32_t[]){experts, hidden, ffn});
-    y = transformer_op(layer, OP_EXPERT, "moe.up", (OpAttr){0}, 2, (TensorId[]){y, w},
-                       NULL);
-    y = transformer_op(layer, OP_RELU, "moe.relu", (OpAttr){0}, 1, &y, NULL);
-    w = transformer_parameter(layer, "moe.down.weight", 3,
-                              (uint32_t[]){experts, ffn, hidden});
-    y = transformer_op(layer, OP_EXPERT, "moe.down", (OpAttr){0}, 2, (TensorId[]){y, w},
-                       NULL);
-    y = transformer_op(layer, OP_MOE_COMBINE, "moe.combine", (OpAttr){0}, 2,
-                       (TensorId[]){y, weights}, NULL);
+    TensorId y = layer_binary(&layer->base, OP_MOE_DISPATCH, "moe.dispatch", mask, x);
+    TensorId w = layer_parameter(&layer->base, "moe.up.weight", 3,
+                                 (uint32_t[]){experts, hidden, ffn});
+    y = layer_binary(&layer->base, OP_EXPERT, "moe.up", y, w);
+    y = layer_unary(&layer->base, OP_RELU, "moe.relu", y);
+    w = layer_parameter(&layer->base, "moe.down.weight", 3,
+                        (uint32_t[]){experts, ffn, hidden});
+    y = layer_binary(&layer->base, OP_EXPERT, "moe.down", y, w);
+    y = layer_binary(&layer->base, OP_MOE_COMBINE, "moe.combine", y, weights);
     return regroup(layer, "moe.ungroup", y, batch);
 }
 
@@ -168,8 +126,7 @@ static TensorId encoder(Graph *graph, const ModelParams *params, TensorId x, OpK
     const uint32_t moe_every = gate == OP_KINDS ? 0 : model_size(params, "moe_every");
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("layers.%u", i);
-        const TransformerLayer layer = {.graph = graph,
-                                        .name = name,
+        const TransformerLayer layer = {.base = {.graph = graph, .name = name},
                                         .hidden = model_size(params, "hidden"),
                                         .heads = model_size(params, "heads"),
                                         .ffn = model_size(params, "ffn"),
@@ -191,21 +148,12 @@ static TensorId vit(Graph *graph, const ModelParams *params, OpKind gate)
 {
     uint32_t batch = model_size(params, "global_batch"),
              image = model_size(params, "image");
-    uint32_t hidden = model_size(params, "hidden");
-    uint32_t edge = image / model_size(params, "patch"), tokens = edge * edge + 1;
     TensorId x =
         graph_input(graph, "x", DTYPE_F32, 4, (uint32_t[]){batch, 3, image, image});
     TensorId labels = graph_input(graph, "labels", DTYPE_I64, 1, &batch);
     graph_layer(graph, "embedding");
-    x = model_patches(graph, x, model_size(params, "patch"), hidden);
-    TensorId token = graph_parameter(graph, "class_token", 1, &hidden);
-    g_autofree char *extents = g_strdup_printf("T=%u", tokens);
-    x = graph_op(graph, OP_APPEND_TOKEN, "tokens", (OpAttr){0}, 2, (TensorId[]){x, token},
-                 extents);
-    TensorId position =
-        graph_parameter(graph, "position", 2, (uint32_t[]){tokens, hidden});
-    x = graph_op(graph, OP_ADD_ROWS, "embedding", (OpAttr){0}, 2,
-                 (TensorId[]){x, position}, NULL);
+    x = model_image_tokens(graph, x, model_size(params, "patch"),
+                           model_size(params, "hidden"));
     x = model_dropout(graph, "embedding.dropout", x, model_param(params, "dropout"));
     x = encoder(graph, params, x, gate);
     graph_layer(graph, "head");

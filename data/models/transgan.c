@@ -15,7 +15,7 @@ enum { COLOURS = 3 };
 static TensorId layers(Graph *graph, const ModelParams *params, const char *prefix,
                        uint32_t hidden, bool whole_heads, TensorId x)
 {
-    TransformerLayer layer = {.graph = graph,
+    TransformerLayer layer = {.base.graph = graph,
                               .hidden = hidden,
                               .heads = model_size(params, "heads"),
                               .ffn = 4 * hidden,
@@ -23,7 +23,7 @@ static TensorId layers(Graph *graph, const ModelParams *params, const char *pref
                               .dropout = model_param(params, "dropout")};
     for (uint32_t i = 0; i < model_size(params, "layers"); i++) {
         g_autofree char *name = g_strdup_printf("%s.%u", prefix, i);
-        layer.name = name;
+        layer.base.name = name;
         graph_layer(graph, name);
         x = transformer_pre_norm_layer(&layer, x);
     }

@@ -6,27 +6,19 @@
 static const double SMOOTHING = 0.1;
 
 /* relu(x w + b) by head. `out`: the dims of the weight before the features. */
-static TensorId project(const TransformerLayer *l, OpKind kind, const char *part,
-                        TensorId x, uint32_t rank, const uint32_t *out)
+static TensorId project(const Layer *l, OpKind kind, const char *part, TensorId x,
+                        uint32_t rank, const uint32_t *out)
 {
-    g_autofree char *weight = g_strdup_printf("%s.%s.weight", l->name, part);
-    g_autofree char *bias = g_strdup_printf("%s.%s.bias", l->name, part);
     g_autofree char *relu = g_strdup_printf("%s.relu", part);
-    uint32_t dim[TENSOR_MAX_RANK];
-    for (uint32_t d = 0; d < rank; d++)
-        dim[d] = out[d];
-    dim[rank] = l->hidden;
-    const TensorId in[] = {x, graph_parameter(l->graph, weight, rank + 1, dim),
-                           graph_parameter(l->graph, bias, rank, out)};
-    x = transformer_op(l, kind, part, (OpAttr){0}, 3, in, NULL);
-    return transformer_op(l, OP_RELU, relu, (OpAttr){0}, 1, &x, NULL);
+    return layer_unary(l, OP_RELU, relu,
+                       layer_project(l, kind, part, x, rank, out, true));
 }
 
 static TensorId add_norm(const TransformerLayer *l, const char *part, TensorId x,
                          TensorId y)
 {
     g_autofree char *norm = g_strdup_printf("%s.norm", part);
-    return transformer_norm(l, norm, transformer_residual(l, part, x, y));
+    return layer_norm_as(&l->base, NORM_LAYER, norm, transformer_residual(l, part, x, y));
 }
 
 /* x attends to `memory`, which is x itself or the encoder's output. */
@@ -39,25 +31,25 @@ static TensorId attend(const TransformerLayer *l, const char *part, TensorId x,
     g_autofree char *merged = g_strdup_printf("%s.merge", part);
     const uint32_t size = l->hidden / l->heads;
     const TensorId in[] = {
-        project(l, OP_Q_PROJ, q, x, 3, (uint32_t[]){l->heads, 1, size}),
-        project(l, OP_KV_PROJ, kv, memory, 2, (uint32_t[]){l->heads, 2 * size})};
+        project(&l->base, OP_Q_PROJ, q, x, 3, (uint32_t[]){l->heads, 1, size}),
+        project(&l->base, OP_KV_PROJ, kv, memory, 2, (uint32_t[]){l->heads, 2 * size})};
     g_autofree char *values =
-        g_strdup_printf("V=%u,Q=%u,K=%u", size, graph_tensor(l->graph, x)->dim[1],
-                        graph_tensor(l->graph, memory)->dim[1]);
-    TensorId y = transformer_op(l, OP_GROUPED_ATTENTION, part, (OpAttr){.causal = causal},
-                                2, in, values);
+        g_strdup_printf("V=%u,Q=%u,K=%u", size, graph_tensor(l->base.graph, x)->dim[1],
+                        graph_tensor(l->base.graph, memory)->dim[1]);
+    TensorId y = layer_op(&l->base, OP_GROUPED_ATTENTION, part,
+                          (OpAttr){.causal = causal}, 2, in, values);
     g_autofree char *head = g_strdup_printf("n=%u", size);
     g_autofree char *all = g_strdup_printf("n=%u", l->hidden);
-    y = transformer_op(l, OP_MERGE, group, (OpAttr){0}, 1, &y, head);
-    y = transformer_op(l, OP_MERGE, merged, (OpAttr){0}, 1, &y, all);
+    y = layer_op(&l->base, OP_MERGE, group, (OpAttr){0}, 1, &y, head);
+    y = layer_op(&l->base, OP_MERGE, merged, (OpAttr){0}, 1, &y, all);
     return add_norm(l, part, x, y);
 }
 
 static TensorId translation_feed_forward(const TransformerLayer *l, TensorId x)
 {
-    TensorId y = transformer_linear(l, "ffn.up", x, l->ffn, true);
-    y = transformer_op(l, OP_RELU, "ffn.relu", (OpAttr){0}, 1, &y, NULL);
-    return add_norm(l, "ffn", x, transformer_linear(l, "ffn.down", y, l->hidden, true));
+    TensorId y = layer_linear(&l->base, "ffn.up", x, l->ffn, true);
+    y = layer_unary(&l->base, OP_RELU, "ffn.relu", y);
+    return add_norm(l, "ffn", x, layer_linear(&l->base, "ffn.down", y, l->hidden, true));
 }
 
 static TensorId embed(Graph *graph, const ModelParams *params, const char *side,
@@ -86,7 +78,7 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
 {
     const uint32_t layers = model_size(params, "layers"),
                    target = model_size(params, "vocab_out");
-    TransformerLayer l = {.graph = graph,
+    TransformerLayer l = {.base.graph = graph,
                           .hidden = model_size(params, "hidden"),
                           .heads = model_size(params, "heads"),
                           .ffn = model_size(params, "ffn")};
@@ -97,7 +89,7 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
     for (uint32_t i = 0; i < layers; i++) {
         g_autofree char *name = g_strdup_printf("encoder.%u", i);
         graph_layer(graph, name);
-        l.name = name;
+        l.base.name = name;
         memory =
             translation_feed_forward(&l, attend(&l, "attention", memory, memory, false));
     }
@@ -106,7 +98,7 @@ TensorId model_tag_transformer(Graph *graph, const ModelParams *params)
     for (uint32_t i = 0; i < layers; i++) {
         g_autofree char *name = g_strdup_printf("decoder.%u", i);
         graph_layer(graph, name);
-        l.name = name;
+        l.base.name = name;
         x = attend(&l, "attention", x, x, true);
         x = translation_feed_forward(&l, attend(&l, "memory", x, memory, false));
     }
