@@ -322,6 +322,17 @@ static void test_refusals(void **state)
     g_auto(Made) some = made_plan("manual", GPT("8", "global_batch=8"), FOUR,
                                   "pp=2 recompute=full@2-3 micro_batch=1");
     refuses(&some, "megatron", "recomputation that is not of a stage's first layers");
+    static const char *const ENDS[] = {"recompute=full@0-4", "recompute=full@1-5"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(ENDS); i++) {
+        g_auto(Made) ends =
+            made_plan("manual", GPT("4", "global_batch=8"), FOUR, ENDS[i]);
+        refuses(&ends, "megatron", "recomputation of the embedding or the head");
+        refuses(&ends, "deepspeed", "recomputation of the embedding or the head");
+        g_array_unref(export(&ends, "pytorch"));
+    }
+    g_auto(Made) kept = made_plan("manual", GPT("4", "global_batch=8"), FOUR,
+                                  "pp=4 schedule=zb-h1 recompute=full@0");
+    refuses(&kept, "pytorch", "where gradients of weights are computed apart");
     g_auto(Made) zero =
         made_plan("manual", GPT("4", "global_batch=8"), FOUR, "pp=2 dp=2 zero=3");
     refuses(&zero, "megatron", "zero=3 with pipelines");

@@ -41,6 +41,8 @@
     X(ALTERNATE, has_classes(c, true), "recomputation of every second product")  \
     X(FULL, count_mode(c, RECOMPUTE_FULL) > 0, "recomputation of whole layers")  \
     X(SOME, !is_one_mode(c), "recomputation of some ops or layers")              \
+    X(ENDS, c->ends && (l->recompute[0] || l->recompute[c->inner + 1]),          \
+      "recomputation of the embedding or the head")                              \
     X(PADDED, export_padded(c) > 0, "a vocabulary that tp does not divide")      \
     X(MIXED, !has_one_type(c), "a stage on unlike devices; a mesh has one type")
 
@@ -74,12 +76,11 @@ static uint32_t count_mode(const ExportCase *c, Recompute mode)
 /* Whether layers compute classes of ops again; alternate: every second product. */
 static bool has_classes(const ExportCase *c, bool alternate)
 {
+    const Recompute *mode = &c->layout.recompute[c->ends];
     bool any = false;
-    for (uint32_t k = c->ends; k < c->ends + c->inner; k++) {
-        const Recompute mode = c->layout.recompute[k];
-        any |= mode != RECOMPUTE_NONE && mode != RECOMPUTE_FULL &&
-               ((mode & RECOMPUTE_ALTERNATE) != 0) == alternate;
-    }
+    for (uint32_t k = 0; k < c->inner; k++)
+        any |= mode[k] != RECOMPUTE_NONE && mode[k] != RECOMPUTE_FULL &&
+               ((mode[k] & RECOMPUTE_ALTERNATE) != 0) == alternate;
     return any;
 }
 
@@ -240,8 +241,8 @@ static bool flagscale_runs(const ExportCase *c, GError **error)
  * once more; where every second product was kept, this ends in an error. */
 static bool need_kept(const ExportCase *c, GError **error)
 {
-    const StrategyLayout *l = &c->layout;
-    return !schedule_splits(l->schedule) || count_mode(c, RECOMPUTE_NONE) == c->inner ||
+    return !schedule_splits(c->layout.schedule) ||
+           (count_mode(c, RECOMPUTE_NONE) == c->inner && !has_feature(c, FEATURE_ENDS)) ||
            export_refuse_layer(c, 1, error,
                                "recomputation where gradients of weights are "
                                "computed apart");
@@ -319,12 +320,12 @@ static const Target TARGET[] = {
      NULL},
     {"ddp",
      HAS(ZERO_0) | HAS(SHARES) | HAS(FP16) | HAS(FP8) | HAS(IMAGES) | HAS(MIXED) | MODES |
-         HAS(SOME) | HAS(FROZEN),
+         HAS(SOME) | HAS(ENDS) | HAS(FROZEN),
      NULL},
     {"pytorch",
      HAS(PIPELINES) | HAS(VIRTUAL) | HAS(SPLIT) | HAS(SHARES) | HAS(ZERO_0) |
-         HAS(ZERO_1) | HAS(FULL) | HAS(SOME) | HAS(FP16) | HAS(IMAGES) | HAS(MIXED) |
-         HAS(FROZEN),
+         HAS(ZERO_1) | HAS(FULL) | HAS(SOME) | HAS(ENDS) | HAS(FP16) | HAS(IMAGES) |
+         HAS(MIXED) | HAS(FROZEN),
      pytorch_runs},
 };
 
