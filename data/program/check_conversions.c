@@ -156,7 +156,7 @@ static bool check_joins(Check *check)
     const uint32_t first =
         instr->moves ? group_find_replicas(to, from) : group_find_replicas(from, to);
     if (!check->batch || first == UINT32_MAX || instr->from != instr->to ||
-        form_outer(instr->from) || form_is_gather(check->batch->form[instr->tensor]))
+        form_replicas(instr->from) || form_is_gather(check->batch->form[instr->tensor]))
         return check_wrong(check, "expected a whole tensor, and a group whose replicas "
                                   "are neighbours in the other");
     const bool partial = check_is_partial(check, instr->tensor, instr->from);

@@ -297,9 +297,10 @@ bool instr_regroups(const Program *program, const Instr *instr)
 uint32_t group_find_replicas(const DeviceGroup *whole, const DeviceGroup *part)
 {
     const size_t n = part->n_devices, bytes = part->n_replicas * n * sizeof *part->device;
-    if (whole->n_devices != n || group_shards(whole) > 1 || group_shards(part) > 1)
+    const uint32_t shards = group_shards(part);
+    if (whole->n_devices != n || group_shards(whole) != shards)
         return UINT32_MAX;
-    for (uint32_t r = 0; r + part->n_replicas <= whole->n_replicas; r++)
+    for (uint32_t r = 0; r + part->n_replicas <= whole->n_replicas; r += shards)
         if (memcmp(part->device, &whole->device[r * n], bytes) == 0)
             return r;
     return UINT32_MAX;

@@ -1,5 +1,7 @@
 /* Strategies whose replicas are pipelines with unlike stages: each is laid out on its own. */
 
+#include <string.h>
+
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/plan/plan.h"
@@ -33,7 +35,8 @@ static bool check_keys(const Strategy *s, GError **error)
     const char *other = strategy_beside(s, KEYS);
     if (other)
         return refuse(error, "pipeline_layers with %s: expected only %s", other, KEYS);
-    return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1) ||
+    return (s->zero <= 1 && schedule_row((Schedule)s->schedule)->chunks == 1 &&
+            s->schedule != SCHEDULE_DUALPIPE) ||
            refuse(error, "pipeline_layers: expected zero=0 or zero=1, and a schedule "
                          "with one stage per device");
 }
@@ -166,11 +169,36 @@ static bool lay_out_one(const Pipelines *p, uint32_t k, StrategyLayout *layout,
     return true;
 }
 
+/* Two pipelines over the same devices, in opposite directions, with half of the microbatches each. */
+static bool lay_out_both_ways(const Strategy *s, const Graph *graph, uint32_t n_devices,
+                              StrategyPipelines *pipelines, GError **error)
+{
+    pipelines->n = 2;
+    put_block(pipelines->pipeline, g_new0(StrategyLayout, 2));
+    items_each (StrategyLayout, l, pipelines->pipeline, 2) {
+        if (!strategy_lay_out(s, graph, n_devices, l, error))
+            return false;
+        if (l->stage || s->sync_every > 1 || s->zero > 1 || l->n_microbatches % 2)
+            return refuse(error,
+                          "dualpipe: expected equal stages, sync_every=1, zero=0 or "
+                          "1, and an even number of microbatches");
+        l->n_microbatches /= 2;
+    }
+    const StrategyLayout *there = &pipelines->pipeline[0], *back = there + 1;
+    const uint32_t n = layout_devices(there, 0);
+    for (uint32_t p = 0; p < there->pp; p++)
+        memcpy(&back->device[p * n], &there->device[(there->pp - 1 - p) * n],
+               n * sizeof *there->device);
+    return true;
+}
+
 bool strategy_lay_out_pipelines(const Strategy *s, const Graph *graph, uint32_t n_devices,
                                 StrategyPipelines *pipelines, GError **error)
 {
     g_auto(Pipelines) p = {.s = s, .graph = graph, .n_devices = n_devices};
     *pipelines = (StrategyPipelines){.n = 1, .pipeline = g_new0(StrategyLayout, 1)};
+    if (s->schedule == SCHEDULE_DUALPIPE && !s->pipeline_layers)
+        return lay_out_both_ways(s, graph, n_devices, pipelines, error);
     if (!s->pipeline_layers)
         return strategy_lay_out(s, graph, n_devices, pipelines->pipeline, error);
     if (!check_keys(s, error) || !count_stages(&p, error) ||

@@ -49,7 +49,8 @@
     X(Y, ZB_V, "zb-v", 2, 2, 2, true, true, true)                               \
     X(Y, V_HALF, "v-half", 2, 2, 2, true, true, true)                           \
     X(Y, V_MIN, "v-min", 2, 2, 2, true, true, true)                             \
-    X(Y, DUALPIPEV, "dualpipev", 2, 2, 2, true, true, false)
+    X(Y, DUALPIPEV, "dualpipev", 2, 2, 2, true, true, false)                    \
+    X(Y, DUALPIPE, "dualpipe", 1, 1, 1, false, true, false)
 
 #define SCHEDULE_WORD(Y, id, word, ...) Y(SCHEDULE_##id, word)
 #define SCHEDULE_WORDS(Y)               SCHEDULE_TABLE(SCHEDULE_WORD, Y)

@@ -113,7 +113,8 @@ static Program *amp_program_of(const Trials *t, const AmpCandidate *candidate,
         return synth_amp_program(graph, view, &t->search, &candidate->strategy, error);
     g_auto(StrategyLayout) layout = {0};
     return strategy_lay_out(strategy, graph, view->n_devices, &layout, error)
-               ? synth_strategy_briefly(graph, view, &layout, error)
+               ? synth_strategy_briefly(graph, view, &(StrategyPipelines){1, &layout},
+                                        error)
                : NULL;
 }
 

@@ -23,6 +23,7 @@ Program *synth_amp_program(const Graph *graph, const ClusterView *view,
     const Strategy techniques = {.recompute = options->recompute};
     return strategy_layer_modes(&techniques, graph, layout.n_stages, layout.first,
                                 &layout.recompute, error)
-               ? synth_strategy_briefly(graph, view, &layout, error)
+               ? synth_strategy_briefly(graph, view, &(StrategyPipelines){1, &layout},
+                                        error)
                : NULL;
 }

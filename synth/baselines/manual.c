@@ -34,10 +34,7 @@ bool baselines_make_manual(const Question *question, Answer *answer, GError **er
     if (!answer->unbounded) /* no part of a search */
         manual_say(&pipelines, graph);
     const gint64 start = g_get_monotonic_time();
-    Program *program =
-        pipelines.n == 1
-            ? synth_strategy_briefly(graph, view, &pipelines.pipeline[0], error)
-            : synth_strategy_pipelines(graph, view, &pipelines, error);
+    Program *program = synth_strategy_briefly(graph, view, &pipelines, error);
     if (!program)
         return false;
     g_autofree double *ratio =

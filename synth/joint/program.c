@@ -233,8 +233,7 @@ bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
     *made = (JointProgram){.ratio = g_new0(double, menu->view->n_devices)};
     fill_ratios(&p, 1, made->ratio);
     if (write_pipeline(&p, &written, error))
-        made->program = synth_pipeline_briefly(written.inner, menu->graph,
-                                               &written.replica.pipeline, error);
+        made->program = synth_pipelines_briefly(&written.replica, 1, menu->graph, error);
     if (made->program)
         return true;
     synth_joint_program_clear(made);

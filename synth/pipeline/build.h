@@ -47,6 +47,7 @@ typedef struct {
     const Program *inner;
     const Graph *graph;
     const SynthPipeline *pipeline;
+    uint32_t n_microbatches; /* of all pipelines */
     BatchForms *batch;
     Place *place;     /* [instr of the inner program] */
     Use *use;         /* by instr */
@@ -83,8 +84,8 @@ typedef struct {
     uint32_t *gathered;
     bool *summed; /* [instr]: the gradient of this update is complete */
     bool *whole;  /* [parameter]: its gradient is summed; always set */
-    /* the instructions of `program` before the steps, and in them */
-    uint32_t n_early, n_steps;
+    /* uint32_t: the first instruction of each step in `program`, and of the rest */
+    GArray *step;
 } Builder;
 
 /* Walks the uses of an instruction of the inner program. */
@@ -128,6 +129,8 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
  * its sums over the batch have been summed over all replicas when the last microbatch has run. The
  * program is not checked. KILTER_ERROR_INPUT as synth_pipeline. */
 bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error);
+/* Checks a program by the microbatches that are unlike each other, or else whole. */
+bool pipeline_check_program(const Program *program, const Graph *graph, GError **error);
 
 /* Writes an instruction. */
 static inline void pipeline_append(Builder *b, Instr instr, uint32_t group,

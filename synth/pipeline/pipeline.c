@@ -5,7 +5,6 @@
 
 #include "data/base/free.h"
 #include "data/program/blocks.h"
-#include "data/program/period.h"
 
 /* --- writing the program --- */
 
@@ -254,12 +253,14 @@ static bool emit_steps(Builder *b, GError **error)
                              p->n_microbatches - p->left_out, p->depth, error);
     for (uint32_t i = 0; order && i < order->len; i++) {
         const SynthStep step = g_array_index(order, SynthStep, i);
+        g_array_append_val(b->step, b->program->n);
         emit_unit(b,
                   step.weights    ? WEIGHTS
                   : step.backward ? BACKWARD
                                   : FORWARD,
                   step.stage, step.microbatch);
     }
+    g_array_append_val(b->step, b->program->n);
     return order != NULL;
 }
 
@@ -282,7 +283,8 @@ static bool check_stages(const Graph *graph, const SynthPipeline *p, GError **er
 }
 
 CLEAR_DEFINE(pipeline_builder_clear, Builder, b, batch_forms_free(b->batch),
-             let_go(b->needs, g_array_unref), let_go(b->again, g_array_unref),
+             let_go(b->needs, g_array_unref), let_go(b->step, g_array_unref),
+             let_go(b->again, g_array_unref),
              free_each(b->way, b->kept, b->place, b->use, b->use_at, b->keeper, b->read,
                        b->first, b->sent, b->unit, b->begin, b->partial, b->need,
                        b->gives, b->made, b->view, b->home, b->experts),
@@ -330,6 +332,7 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
     b->whole = g_new0(bool, graph_n_tensors(b->graph));
     b->partial = g_new0(uint8_t, n_partial);
     b->program = program_new();
+    b->n_microbatches = n_microbatches;
     b->program->n_microbatches = pipeline->n_microbatches - pipeline->left_out;
     b->program->left_out = pipeline->left_out;
     b->program->successive = pipeline->successive;
@@ -343,19 +346,16 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
         return false;
     pipeline_find_states(b);
     emit_early(b);
-    b->n_early = b->program->n;
+    b->step = g_array_new(false, false, sizeof(uint32_t));
     if (!emit_steps(b, error))
         return false;
-    b->n_steps = b->program->n - b->n_early;
     if (exchanges)
         memset(b->partial, 0, n_partial);
     emit_late(b);
     return true;
 }
 
-/* Checks a program by the microbatches that are unlike each other, or else whole. */
-static bool pipeline_check_program(const Program *program, const Graph *graph,
-                                   GError **error)
+bool pipeline_check_program(const Program *program, const Graph *graph, GError **error)
 {
     g_autoptr(ProgramBlocks) blocks = program_blocks(program, graph);
     return blocks || program_check(program, graph, error);
@@ -369,35 +369,4 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
         !pipeline_check_program(b.program, graph, error))
         return NULL;
     return g_steal_pointer(&b.program);
-}
-
-/* Microbatches that may be left out: whole rounds of the schedule. The rest fills the pipeline,
- * repeats its middle often enough to be found, and empties it. */
-static uint32_t pipeline_spared(const SynthPipeline *p)
-{
-    enum { ROUNDS = 5, ROUNDS_OF_CHUNKS = 12, MORE = 24 };
-    const uint32_t n = p->n_groups;
-    uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + MORE;
-    for (uint32_t g = 0; p->depth && g < n; g++)
-        least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag) + MORE);
-    const bool all_ahead =
-        p->schedule == SCHEDULE_GPIPE || p->schedule == SCHEDULE_BREADTH_FIRST;
-    return !all_ahead && p->n_microbatches / 2 > least
-               ? (p->n_microbatches - least) / n * n
-               : 0;
-}
-
-Program *synth_pipeline_briefly(const Program *inner, const Graph *graph,
-                                const SynthPipeline *pipeline, GError **error)
-{
-    SynthPipeline brief = *pipeline;
-    ProgramPeriod period;
-    brief.left_out = pipeline_spared(pipeline);
-    Program *program = synth_pipeline(inner, graph, &brief, error);
-    if (!program || brief.left_out == 0 ||
-        (program_find_period(program, &period) &&
-         brief.left_out % period.microbatches == 0))
-        return program;
-    program_free(program);
-    return synth_pipeline(inner, graph, pipeline, error);
 }

@@ -46,7 +46,9 @@
  * device waits between its first step and its last. v-half and v-min repeat one pattern of six
  * steps per microbatch, with slopes over the groups (Sec. 3.2) that keep P + 3 and 2 P / 3 + 3
  * forwards at most in flight. dualpipev is DeepSeek's (DualPipe, 2025): M is at least 2 P, 2 P + 1
- * forwards are in flight, and most backwards are whole.
+ * forwards are in flight, and most backwards are whole. dualpipe is two pipelines that are replicas
+ * of each other, in opposite directions over the same P groups, with M / 2 microbatches each: at
+ * every time both do what dualpipev does on P / 2 groups, of which each has stages p and P - 1 - p.
  *
  * Where a schedule is SUCCESSIVE (data/strategy/strategy.h) strategies are priced by the time
  * between two iterations; searches of planners price one iteration by itself. */
@@ -124,25 +126,26 @@ typedef struct {
 Program *synth_pipeline(const Program *inner, const Graph *graph,
                         const SynthPipeline *pipeline, GError **error);
 
-/* The same without microbatches that the middle of a long program repeats, as far as
- * sim_evaluate_shortly wants them: program_whole puts them back. */
-Program *synth_pipeline_briefly(const Program *inner, const Graph *graph,
-                                const SynthPipeline *pipeline, GError **error);
-
-/* Unlike replicas: pipelines that each have the whole model, on devices of their own, with stages,
+/* Unlike replicas: pipelines that each have the whole model, on devices of their own (or, under
+ * dualpipe, on the same ones in opposite directions, with microbatches in turns), with stages,
  * groups, schedule and recomputation of their own, and n_microbatches of the batch, one after the
  * other. When a pipeline has run its last microbatch, its gradients are all-reduced over the replicas
  * of all pipelines, tensor by tensor, in the order in which the backward makes them; then each
  * pipeline updates its own parameters. */
 typedef struct {
     const Program *inner;
-    SynthPipeline pipeline; /* zero at most 1, no shards, one part of the experts */
+    SynthPipeline pipeline; /* zero at most 1 */
 } SynthReplica;
 
 /* KILTER_ERROR_INPUT as synth_pipeline, and where pipelines divide a parameter over unlike numbers of
  * devices, or in unlike ways. */
-Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *graph,
+Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
                          GError **error);
+
+/* The same without microbatches that the middle of a long program repeats, as far as
+ * sim_evaluate_shortly wants them: program_whole puts them back. Changes left_out. */
+Program *synth_pipelines_briefly(SynthReplica *replica, uint32_t n, const Graph *graph,
+                                 GError **error);
 
 /* The inner program on all devices, with the recomputation of `pipeline`, which has one stage, one
  * group and one microbatch. KILTER_ERROR_INPUT if an op reads a sum over the batch. */

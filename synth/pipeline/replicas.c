@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "data/program/period.h"
+
 /* Where a pipeline makes a sum over the batch. */
 typedef struct {
     uint32_t group; /* of the joined program; UINT32_MAX: nowhere */
@@ -19,6 +21,9 @@ typedef struct {
     Sum *sum;         /* [pipeline * n_tensors + tensor] */
     uint32_t *all; /* [tensor]: the group of all pipelines' replicas; UINT32_MAX: none */
     Program *program;
+    /* two alike, in opposite directions on the same devices: they take turns, and so do their
+     * microbatches */
+    bool both_ways;
 } Joining;
 
 static Sum *sum_of(const Joining *j, uint32_t k, TensorId tensor)
@@ -37,27 +42,39 @@ static void find_sums(Joining *j, uint32_t k)
             continue;
         const Op *op = graph_get_op(j->graph, instr->op);
         for (uint32_t o = 0; o < op->n_out; o++)
-            if (b->batch->form[op->out[o]] == FORM_REDUCE)
-                *sum_of(j, k, op->out[o]) =
-                    (Sum){j->first[k] + group_at(b, i), instr->form[op->n_in + o]};
+            if (b->batch->form[op->out[o]] == FORM_REDUCE) {
+                const uint32_t at = pipeline_view(b, group_at(b, i), b->view[instr->op]);
+                const Form over =
+                    b->made ? pipeline_over(b, at, b->gives[instr->op * OP_MAX_OUT + o])
+                            : FORM_IDENTITY;
+                *sum_of(j, k, op->out[o]) = (Sum){
+                    j->first[k] + at, form_over(instr->form[op->n_in + o], over, 0)};
+            }
     }
 }
 
+static uint32_t joining_step(const Joining *j, uint32_t k, uint32_t i)
+{
+    KILTER_ASSERT(i < j->builder[k].step->len);
+    return g_array_index(j->builder[k].step, uint32_t, i);
+}
+
 /* Appends instructions of a pipeline's program, on its groups and its microbatches. */
-static void copy(Joining *j, uint32_t k, uint32_t first, uint32_t n)
+static void copy(Joining *j, uint32_t k, uint32_t first, uint32_t end)
 {
     const Program *from = j->builder[k].program;
     uint32_t before = 0;
-    for (uint32_t i = 0; i < k; i++)
+    for (uint32_t i = 0; i < k && !j->both_ways; i++)
         before += j->replica[i].pipeline.n_microbatches;
-    KILTER_ASSERT(first + n <= from->n);
-    for (uint32_t i = first; i < first + n; i++) {
+    KILTER_ASSERT(end <= from->n);
+    for (uint32_t i = first; i < end; i++) {
         Instr instr = from->instr[i];
         instr.group = (uint16_t)(instr.group + j->first[k]);
         if (instr.kind == INSTR_TRANSFER)
             instr.to_group = (uint16_t)(instr.to_group + j->first[k]);
         if (instr.microbatch != PROGRAM_WHOLE)
-            instr.microbatch = (uint16_t)(instr.microbatch + before);
+            instr.microbatch = (uint16_t)(j->both_ways ? 2 * instr.microbatch + k
+                                                       : instr.microbatch + before);
         program_append(j->program, instr);
     }
 }
@@ -65,7 +82,8 @@ static void copy(Joining *j, uint32_t k, uint32_t first, uint32_t n)
 /* The group of the replicas of all pipelines' groups that make the tensor, new or existing. */
 static uint32_t group_of_all(Joining *j, TensorId tensor)
 {
-    const uint32_t n_devices = j->program->group[sum_of(j, 0, tensor)->group].n_devices;
+    const DeviceGroup *of = &j->program->group[sum_of(j, 0, tensor)->group];
+    const uint32_t n_devices = of->n_devices, n_shards = group_shards(of);
     g_autoptr(GArray) device = g_array_new(false, false, sizeof(uint32_t));
     for (uint32_t k = 0; k < j->n; k++) {
         const DeviceGroup *group = &j->program->group[sum_of(j, k, tensor)->group];
@@ -73,13 +91,15 @@ static uint32_t group_of_all(Joining *j, TensorId tensor)
     }
     for (uint32_t g = j->first[j->n]; g < j->program->n_groups; g++) {
         const DeviceGroup *group = &j->program->group[g];
-        if (group->n_devices == n_devices &&
+        if (group->n_devices == n_devices && group_shards(group) == n_shards &&
             group->n_replicas * n_devices == device->len &&
             memcmp(group->device, device->data, device->len * sizeof(uint32_t)) == 0)
             return g;
     }
-    return program_add_group(j->program, device->len / n_devices, n_devices,
-                             (const uint32_t *)(const void *)device->data);
+    const uint16_t all = program_add_group(j->program, device->len / n_devices, n_devices,
+                                           (const uint32_t *)(const void *)device->data);
+    j->program->group[all].n_shards = n_shards;
+    return all;
 }
 
 static bool check_alike(const Joining *j, TensorId tensor, GError **error)
@@ -161,17 +181,19 @@ OWN_CLEAR_DEFINE(joining_clear, Joining, j,
 static bool build_all(Joining *j, GError **error)
 {
     uint64_t n_microbatches = 0, n_groups = 0;
-    for (uint32_t k = 0; k < j->n; k++)
+    for (uint32_t k = 0; k < j->n; k++) {
         n_microbatches += j->replica[k].pipeline.n_microbatches;
+        j->program->left_out += j->replica[k].pipeline.left_out;
+    }
     if (n_microbatches >= PROGRAM_WHOLE)
         return refuse(error, "expected less than %d microbatches", PROGRAM_WHOLE);
-    j->program->n_microbatches = (uint32_t)n_microbatches;
+    j->program->n_microbatches = (uint32_t)n_microbatches - j->program->left_out;
     items_at (Builder, b, k, j->builder, j->n) {
         *b = (Builder){.inner = j->replica[k].inner,
                        .graph = j->graph,
                        .pipeline = &j->replica[k].pipeline};
-        g_assert(b->pipeline->zero <= 1 && b->pipeline->ep <= 1);
-        if (!pipeline_build(b, j->program->n_microbatches, true, error))
+        g_assert(b->pipeline->zero <= 1);
+        if (!pipeline_build(b, (uint32_t)n_microbatches, true, error))
             return false;
         n_groups += b->program->n_groups;
         j->program->successive |= b->program->successive;
@@ -189,7 +211,7 @@ static bool build_all(Joining *j, GError **error)
     return true;
 }
 
-Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *graph,
+Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
                          GError **error)
 {
     g_assert(n > 0);
@@ -203,20 +225,60 @@ Program *synth_pipelines(const SynthReplica *replica, uint32_t n, const Graph *g
                          .first = g_new0(uint32_t, n + 1),
                          .sum = g_new0(Sum, (size_t)n * n_tensors),
                          .all = g_new(uint32_t, n_tensors),
-                         .program = program_new()};
+                         .program = program_new(),
+                         .both_ways = replica->pipeline.schedule == SCHEDULE_DUALPIPE};
     memset(j.all, 0xff, n_tensors * sizeof *j.all);
     if (!build_all(&j, error))
         return NULL;
     for (uint32_t k = 0; k < n; k++)
-        copy(&j, k, 0, j.builder[k].n_early);
-    for (uint32_t k = 0; k < n; k++)
-        copy(&j, k, j.builder[k].n_early, j.builder[k].n_steps);
+        copy(&j, k, 0, joining_step(&j, k, 0));
+    for (uint32_t i = 0; j.both_ways && i < n * (j.builder->step->len - 1); i++)
+        copy(&j, i % n, joining_step(&j, i % n, i / n),
+             joining_step(&j, i % n, i / n + 1));
+    for (uint32_t k = 0; k < n && !j.both_ways; k++)
+        copy(&j, k, joining_step(&j, k, 0),
+             joining_step(&j, k, j.builder[k].step->len - 1));
     if (!exchange_all(&j, error))
         return NULL;
-    items_at (const Builder, b, k, j.builder, n) {
-        copy(&j, k, b->n_early + b->n_steps, b->program->n - b->n_early - b->n_steps);
-    }
-    if (!program_check(j.program, graph, error))
+    for (uint32_t k = 0; k < n; k++)
+        copy(&j, k, joining_step(&j, k, j.builder[k].step->len - 1),
+             j.builder[k].program->n);
+    if (!pipeline_check_program(j.program, graph, error))
         return NULL;
     return g_steal_pointer(&j.program);
+}
+
+/* Microbatches that may be left out: whole rounds of the schedule. The rest fills the pipeline,
+ * repeats its middle often enough to be found, and empties it. */
+static uint32_t pipeline_spared(const SynthPipeline *p)
+{
+    enum { ROUNDS = 5, ROUNDS_OF_CHUNKS = 12, MORE = 24 };
+    const uint32_t n = p->n_groups;
+    uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + MORE;
+    for (uint32_t g = 0; p->depth && g < n; g++)
+        least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag) + MORE);
+    const bool all_ahead =
+        p->schedule == SCHEDULE_GPIPE || p->schedule == SCHEDULE_BREADTH_FIRST;
+    return !all_ahead && p->n_microbatches / 2 > least
+               ? (p->n_microbatches - least) / n * n
+               : 0;
+}
+
+Program *synth_pipelines_briefly(SynthReplica *replica, uint32_t n, const Graph *graph,
+                                 GError **error)
+{
+    ProgramPeriod period;
+    const bool even = n == 1 || replica->pipeline.schedule == SCHEDULE_DUALPIPE;
+    const uint32_t spared = even ? pipeline_spared(&replica->pipeline) : 0;
+    for (uint32_t k = 0; k < n; k++)
+        replica[k].pipeline.left_out = spared;
+    Program *program = synth_pipelines(replica, n, graph, error);
+    if (!program || spared == 0 ||
+        (program_find_period(program, &period) &&
+         program->left_out % period.microbatches == 0))
+        return program;
+    program_free(program);
+    for (uint32_t k = 0; k < n; k++)
+        replica[k].pipeline.left_out = 0;
+    return synth_pipelines(replica, n, graph, error);
 }

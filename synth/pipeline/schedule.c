@@ -317,6 +317,19 @@ static bool check(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                   2 * n_groups, n_microbatches);
 }
 
+/* The steps of one of two directions: device g and the one as far from the other end have the steps
+ * of dualpipev's group g. */
+static GArray *order_both_ways(uint32_t n_groups, uint32_t n_microbatches, GError **error)
+{
+    if (n_groups % 2 != 0 || n_microbatches < n_groups)
+        return refused(error,
+                       "dualpipe: expected an even pp, got %u, and at least 2 pp "
+                       "microbatches, got %u",
+                       n_groups, 2 * n_microbatches);
+    return synth_schedule_order(SCHEDULE_DUALPIPEV, n_groups, n_groups / 2,
+                                n_microbatches, NULL, error);
+}
+
 /* Adds the step of the rest of a split backward that is due after `done` backward steps. */
 static void add_rest(GArray *steps, uint32_t group, uint32_t lag, uint32_t done,
                      uint32_t n_microbatches)
@@ -384,6 +397,8 @@ GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t
 {
     if (!check(schedule, n_stages, n_groups, n_microbatches, error))
         return NULL;
+    if (schedule == SCHEDULE_DUALPIPE)
+        return order_both_ways(n_groups, n_microbatches, error);
     GArray *order = g_array_new(FALSE, FALSE, sizeof(SynthStep));
     g_autoptr(GPtrArray) steps =
         g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);

@@ -231,7 +231,7 @@ static ShardPrices shard_prices(const Builder *b)
     return (ShardPrices){sim_memo_new(),
                          first,
                          {first->type_name, n, hosts},
-                         (double)n / group->n_replicas / p->n_microbatches,
+                         (double)n / group->n_replicas / b->n_microbatches,
                          g_new0(uint8_t, (size_t)graph_n_tensors(b->graph) * FORM_MAX),
                          instr};
 }
@@ -469,7 +469,7 @@ static bool check_heads(const Builder *b, GError **error)
 static bool check_samples(const Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
-    const uint32_t samples = b->batch->units / p->n_microbatches;
+    const uint32_t samples = b->batch->units / b->n_microbatches;
     for (uint32_t g = 0; g < p->n_groups; g++)
         if (samples % p->group[g].n_replicas != 0)
             return refuse(

@@ -420,8 +420,9 @@ void pipeline_sum_states(Builder *b, uint32_t i)
     if (b->summed[i])
         return;
     b->summed[i] = true;
+    const bool all = partial || group_parts(&b->program->group[group]) == 1;
     if (is_direct(b, group, gradient, parameter)) {
-    } else if (sums && is_scattered(b, group, gradient, parameter)) {
+    } else if (sums && all && is_scattered(b, group, gradient, parameter)) {
         scatter(b, group, gradient, parameter, inside, false);
     } else {
         sum_here(b, i, partial);

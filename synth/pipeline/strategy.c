@@ -124,8 +124,13 @@ static bool make(const Graph *graph, const ClusterView *view,
     return true;
 }
 
-Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
-                                  const StrategyPipelines *pipelines, GError **error)
+/* Makes one program of pipelines. */
+typedef Program *Join(SynthReplica *replica, uint32_t n, const Graph *graph,
+                      GError **error);
+
+static Program *join_pipelines(const Graph *graph, const ClusterView *view,
+                               const StrategyPipelines *pipelines, Join *join,
+                               GError **error)
 {
     const uint32_t n = pipelines->n;
     g_autofree Made *made = g_new0(Made, n);
@@ -137,21 +142,21 @@ Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
         replica[k] = (SynthReplica){made[k].inner, made[k].pipeline};
     }
     if (good)
-        program = synth_pipelines(replica, n, graph, error);
+        program = join(replica, n, graph, error);
     clear_items(made, n, made_clear);
     return program;
 }
 
-Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
-                                const StrategyLayout *layout, GError **error)
+Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
+                                  const StrategyPipelines *pipelines, GError **error)
 {
-    Made made = {0};
-    Program *program =
-        make(graph, view, layout, &made, error)
-            ? synth_pipeline_briefly(made.inner, graph, &made.pipeline, error)
-            : NULL;
-    made_clear(&made);
-    return program;
+    return join_pipelines(graph, view, pipelines, synth_pipelines, error);
+}
+
+Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
+                                const StrategyPipelines *pipelines, GError **error)
+{
+    return join_pipelines(graph, view, pipelines, synth_pipelines_briefly, error);
 }
 
 double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
@@ -167,8 +172,8 @@ double *synth_strategy_pipeline_ratios(const StrategyPipelines *pipelines,
             const StageDegrees of = layout_degrees(l, p);
             const uint32_t of_replica = of.cp * of.tp;
             for (uint32_t i = 0; i < of.dp * of_replica; i++, device++)
-                ratio[*device] = (l->stage ? 1.0 / of.dp : l->share[i / of_replica]) /
-                                 of_replica / l->pp * l->n_microbatches / n_all;
+                ratio[*device] += (l->stage ? 1.0 / of.dp : l->share[i / of_replica]) /
+                                  of_replica / l->pp * l->n_microbatches / n_all;
         }
     }
     return ratio;

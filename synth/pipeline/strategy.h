@@ -4,13 +4,13 @@
 
 #include "synth/pipeline/pipeline.h"
 
-/* The program of a strategy, as synth_pipeline_briefly has it. KILTER_ERROR_INPUT names the first
+/* The program of a strategy, as synth_pipelines_briefly has it. KILTER_ERROR_INPUT names the first
  * reason why there is none: a schedule that does not suit the numbers, or a batch or a tensor that
  * cannot be cut in this way. */
 Program *synth_strategy_briefly(const Graph *graph, const ClusterView *view,
-                                const StrategyLayout *layout, GError **error);
+                                const StrategyPipelines *pipelines, GError **error);
 
-/* The whole program of a strategy whose replicas may be pipelines with unlike stages. */
+/* The same, whole. */
 Program *synth_strategy_pipelines(const Graph *graph, const ClusterView *view,
                                   const StrategyPipelines *pipelines, GError **error);
 

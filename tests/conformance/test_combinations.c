@@ -80,13 +80,13 @@ static const struct {
     const char *needs, *key, *values;
 } KEY[] = {
     {"pp=2", "schedule",
-     "gpipe|1f1b|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev"},
+     "gpipe|1f1b|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev|dualpipe"},
     {"pp=2", "layers", "2,2|1,3"},
     {"pp=2", "recompute", "full,none|alternate,full@3-4"},
     {"pp=2", "stage_zero", "3,1|0,1"},
     {"pp=2", "stage_ep", "1,2|2,1"},
     {"pp=2", "ranks", "4,5,6,7;0,1,2,3"},
-    {"pp=4", "schedule", "gpipe|1f1b|zb-h1|zb-h2"},
+    {"pp=4", "schedule", "gpipe|1f1b|zb-h1|zb-h2|dualpipe"},
     {"pp=4", "ranks", "6,7;4,5;2,3;0,1"},
     {"pp=2", "cuts", "2|3"},
     {"interleaved", "virtual_stages", "2|3"},

@@ -246,6 +246,10 @@ static void test_shared_parameters(void **state)
         }
         assert_in_range(proved, COMBINATIONS / 2, COMBINATIONS);
         check_unlike_shards(model);
+        assert_true(prove("manual", model,
+                          m == 0
+                              ? "pp=2 cp=2 dp=2 microbatches=4 schedule=dualpipe zero=1"
+                              : "pp=2 dp=4 microbatches=6 schedule=dualpipe"));
     }
     g_remove(file);
     g_rmdir(folder);
@@ -336,6 +340,75 @@ static void test_equal_pipelines_are_replicas(void **state)
     }
 }
 
+/* The bytes of a category on the fullest device. */
+static uint64_t fullest(const char *model, const char *set, MemoryCategory category)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = NULL;
+    g_autoptr(Plan) plan = plan_under("manual", model, set, &graph, view);
+    g_autoptr(GArray) rows =
+        sim_memory_table(plan, graph, view, "", false, plan->memory_bytes, &error);
+    assert_no_error(error);
+    return g_array_index(rows, SimMemoryRow, 0).bytes[category];
+}
+
+static double activations(const char *set)
+{
+    return (double)fullest("gpt2:layers=12,hidden=64,heads=4,ffn=256,seq=64,vocab=8,"
+                           "global_batch=8,dropout=0.1,precision=mixed-fp32-grads",
+                           set, MEMORY_ACTIVATIONS);
+}
+
+/* A strategy for 8 devices, with all numbers of the model divisible by 8. */
+static uint64_t state_bytes(const char *set, MemoryCategory category)
+{
+    return fullest("gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,vocab=64,"
+                   "global_batch=64,dropout=0.1,precision=mixed-fp32-grads",
+                   set, category);
+}
+
+/* DualPipe: with replicas, shards of sequences and of experts, and sharded states. With
+ * two stages each device has the whole model. */
+static void test_both_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *set;
+    } known[] = {
+        {GPT, "pp=4 dp=2 microbatches=8"},
+        {GPT, "pp=4 tp=2 microbatches=12 sequence_parallel=on recompute=full"},
+        {GPT, "pp=4 dp=2 microbatches=12 zero=1"},
+        {GPT, "pp=2 dp=4 microbatches=6 zero=1 zero_ranks=2"},
+        {GPT, "pp=2 dp=2 tp=2 microbatches=4 shares=1,2 recompute=selective"},
+        {LLAMA, "pp=4 cp=2 microbatches=8"},
+        {LLAMA, "pp=2 cp=2 dp=2 microbatches=4 zero=1"},
+        {LLAMA, "pp=2 cp=4 microbatches=4 cp_comm=p2p zero=1"},
+        {MIXTRAL, "pp=2 dp=4 ep=4 microbatches=6 zero=1"},
+        {MIXTRAL, "pp=2 dp=2 cp=2 ep=4 microbatches=6 zero=1"},
+        {MIXTRAL, "pp=2 dp=2 tp=2 ep=2 etp=1 microbatches=6"},
+        {MOE, "pp=4 dp=2 ep=2 microbatches=12"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(known); i++) {
+        g_autofree char *set = g_strconcat(known[i].set, " schedule=dualpipe", NULL);
+        assert_true(prove("manual", known[i].model, set));
+    }
+    static const char *const refused[] = {"pp=3 tp=2 microbatches=8",
+                                          "pp=4 microbatches=6",
+                                          "pp=2 dp=4 microbatches=3",
+                                          "pp=2 dp=4 microbatches=4 zero=2",
+                                          "pp=2 microbatches=4 stage_tp=2,1 stage_dp=2,4",
+                                          "pipeline_layers=2,2;2,2 microbatches=8"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(refused); i++) {
+        g_autofree char *set = g_strconcat(refused[i], " schedule=dualpipe", NULL);
+        assert_false(prove("manual", GPT, set));
+    }
+    for (MemoryCategory c = MEMORY_WEIGHTS; c <= MEMORY_OPTIMIZER; c++)
+        assert_int_equal(state_bytes("pp=2 dp=4 microbatches=4 schedule=dualpipe", c),
+                         state_bytes("dp=8 microbatches=2", c));
+}
+
 /* No instruction of the exchange can be left out or come before another, except that a pipeline may
  * leave for its gradient before others do. */
 static void test_the_exchange_is_checked(void **state)
@@ -383,35 +456,6 @@ static void test_techniques(void **state)
     for (uint32_t p = 0; p < G_N_ELEMENTS(planner); p++)
         for (uint32_t s = 0; s < G_N_ELEMENTS(set); s++)
             assert_true(prove(planner[p], p == 4 ? MOE : GPT, set[s]));
-}
-
-/* The bytes of a category on the fullest device. */
-static uint64_t fullest(const char *model, const char *set, MemoryCategory category)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster = cluster_load(CLUSTER, &error);
-    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
-    g_autoptr(Graph) graph = NULL;
-    g_autoptr(Plan) plan = plan_under("manual", model, set, &graph, view);
-    g_autoptr(GArray) rows =
-        sim_memory_table(plan, graph, view, "", false, plan->memory_bytes, &error);
-    assert_no_error(error);
-    return g_array_index(rows, SimMemoryRow, 0).bytes[category];
-}
-
-static double activations(const char *set)
-{
-    return (double)fullest("gpt2:layers=12,hidden=64,heads=4,ffn=256,seq=64,vocab=8,"
-                           "global_batch=8,dropout=0.1,precision=mixed-fp32-grads",
-                           set, MEMORY_ACTIVATIONS);
-}
-
-/* A strategy for 8 devices, with all numbers of the model divisible by 8. */
-static uint64_t state_bytes(const char *set, MemoryCategory category)
-{
-    return fullest("gpt2:layers=2,hidden=64,heads=8,ffn=256,seq=64,vocab=64,"
-                   "global_batch=64,dropout=0.1,precision=mixed-fp32-grads",
-                   set, category);
 }
 
 /* Rajbhandari et al. 2020, Fig. 1: level 1 leaves 1/n of the optimizer states to each of n
@@ -505,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_random_stages),
         cmocka_unit_test(test_shared_parameters),
         cmocka_unit_test(test_equal_pipelines_are_replicas),
+        cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),
         cmocka_unit_test(test_joined_samples),

@@ -92,8 +92,8 @@ static uint32_t inside_gpus(const Cluster *cluster)
 static char *inside_keys(GRand *rand, const char *text)
 {
     static const char *const schedule[] = {
-        "gpipe",         "1f1b", "zb-h1",  "zb-h2", "interleaved",
-        "breadth-first", "zb-v", "v-half", "v-min", "dualpipev"};
+        "gpipe", "1f1b",   "zb-h1", "zb-h2",     "interleaved", "breadth-first",
+        "zb-v",  "v-half", "v-min", "dualpipev", "dualpipe"};
     static const char *const again[] = {"none", "none",     "none",     "selective",
                                         "full", "full@1-2", "alternate"};
     enum { ONE_STAGE_EACH = 4 }; /* of the schedules */

@@ -13,11 +13,13 @@ typedef struct {
     uint32_t n_stages, n_groups, n_microbatches;
     SynthSchedule schedule;
     double s[2 * MOST_GROUPS][KINDS]; /* seconds of a stage's steps on one microbatch */
+    double
+        both_s; /* of a forward beside a backward, which begin and end together; 0: one by one */
 } Shop;
 
 typedef struct {
-    double end_s, period_s;
-    uint32_t in_flight[MOST_GROUPS]; /* most forwards whose backward has not ended */
+    double end_s, period_s, bubble_s; /* bubble_s: of the last group */
+    uint32_t in_flight[MOST_GROUPS];  /* most forwards whose backward has not ended */
 } Outcome;
 
 static uint32_t kind_of(SynthStep step)
@@ -25,17 +27,78 @@ static uint32_t kind_of(SynthStep step)
     return step.weights ? WEIGHTS : step.backward ? BACKWARD : FORWARD;
 }
 
-/* Runs each step as soon as its group and what it needs allow. A backward that is not split takes
- * the time of both halves. */
+static double done_s[2 * MOST_GROUPS][KINDS][MOST_STEPS]; /* NAN: not done */
+
+/* When what a step waits for is done. */
+static double needs_s(const Shop *shop, SynthStep step)
+{
+    const uint32_t s = step.stage, m = step.microbatch, k = kind_of(step);
+    return k == FORWARD             ? s > 0 ? done_s[s - 1][FORWARD][m] : 0
+           : k == WEIGHTS           ? done_s[s][BACKWARD][m]
+           : s + 1 < shop->n_stages ? done_s[s + 1][BACKWARD][m]
+                                    : done_s[s][FORWARD][m];
+}
+
+/* How many steps run as one where pairs do: a forward and the backward after it, of another stage (not
+ * the first ones of the last group); a backward whose gradients of weights come at once (not before
+ * pairs begin, where a forward alone comes next). */
+static uint32_t unit_of(const Shop *shop, const GArray *steps, uint32_t at)
+{
+    const SynthStep *step = &g_array_index(steps, SynthStep, at);
+    const uint32_t left = steps->len - at, last = shop->n_groups;
+    if (shop->both_s == 0 || left < 3 || step->weights)
+        return 1;
+    if (!step->backward)
+        return step[1].backward && step[2].weights && step[1].stage != step->stage &&
+                       !(step[1].stage == last && step[1].microbatch == 0)
+                   ? 3
+                   : 1;
+    const bool at_once = step[1].weights && step[1].stage == step->stage &&
+                         step[1].microbatch == step->microbatch;
+    const bool alone = !step[2].backward && step[2].stage == step->stage &&
+                       unit_of(shop, steps, at + 2) == 1;
+    return at_once && !alone ? 2 : 1;
+}
+
+/* Runs steps as soon as their group and what they need allow. A backward that is not split takes the
+ * time of both halves. Returns how many; 0: they wait. */
+static uint32_t run_unit(const Shop *shop, const GArray *steps, uint32_t at,
+                         double *free_s, double *busy_s)
+{
+    const bool splits = schedule_splits(shop->schedule);
+    const SynthStep *step = &g_array_index(steps, SynthStep, at);
+    const uint32_t n = unit_of(shop, steps, at);
+    double start_s = *free_s, takes_s = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t s = step[i].stage, k = kind_of(step[i]);
+        const bool whole =
+            k == BACKWARD && !(splits && (schedule_row(shop->schedule)->v || s > 0));
+        takes_s += shop->s[s][k] + (whole ? shop->s[s][WEIGHTS] : 0);
+        if (i > 0 && k == WEIGHTS)
+            continue;
+        if (isnan(needs_s(shop, step[i])))
+            return 0;
+        start_s = fmax(start_s, needs_s(shop, step[i]));
+    }
+    takes_s = n == 3 ? shop->both_s : takes_s;
+    *free_s = start_s + takes_s;
+    *busy_s += takes_s;
+    for (uint32_t i = 0; i < n; i++) {
+        double *done = &done_s[step[i].stage][kind_of(step[i])][step[i].microbatch];
+        assert_true(isnan(*done));
+        *done = *free_s;
+    }
+    return n;
+}
+
 static Outcome run(const Shop *shop)
 {
-    static double done_s[2 * MOST_GROUPS][KINDS][MOST_STEPS];
     const bool splits = schedule_splits(shop->schedule);
     Outcome out = {0};
     GArray *steps[MOST_GROUPS];
     uint32_t next[MOST_GROUPS] = {0}, flight[MOST_GROUPS] = {0}, left = 0;
-    double free_s[MOST_GROUPS] = {0}, first_s[MOST_GROUPS];
-    memset(done_s, 0xff, sizeof done_s); /* NAN: not done */
+    double free_s[MOST_GROUPS] = {0}, busy_s[MOST_GROUPS] = {0}, first_s[MOST_GROUPS];
+    memset(done_s, 0xff, sizeof done_s);
     g_autoptr(GError) error = NULL;
     g_autoptr(GArray) order =
         synth_schedule_order(shop->schedule, shop->n_stages, shop->n_groups,
@@ -56,37 +119,30 @@ static Outcome run(const Shop *shop)
         for (uint32_t g = 0; g < shop->n_groups; g++) {
             if (next[g] == steps[g]->len)
                 continue;
-            const SynthStep step = g_array_index(steps[g], SynthStep, next[g]);
-            const uint32_t s = step.stage, m = step.microbatch, k = kind_of(step);
-            double start_s = free_s[g], needs_s = 0;
-            if (k == FORWARD && s > 0)
-                needs_s = done_s[s - 1][FORWARD][m];
-            if (k == BACKWARD)
-                needs_s = s + 1 < shop->n_stages ? done_s[s + 1][BACKWARD][m]
-                                                 : done_s[s][FORWARD][m];
-            if (k == WEIGHTS)
-                needs_s = done_s[s][BACKWARD][m];
-            if (isnan(needs_s))
-                continue;
-            start_s = fmax(start_s, needs_s);
-            const bool whole =
-                k == BACKWARD && !(splits && (schedule_row(shop->schedule)->v || s > 0));
-            free_s[g] = start_s + shop->s[s][k] + (whole ? shop->s[s][WEIGHTS] : 0);
-            assert_true(isnan(done_s[s][k][m]));
-            done_s[s][k][m] = free_s[g];
-            first_s[g] = isnan(first_s[g]) ? start_s : first_s[g];
-            flight[g] += k == FORWARD;
-            out.in_flight[g] = MAX(out.in_flight[g], flight[g]);
-            flight[g] -= k == WEIGHTS || whole;
+            const double before_s = busy_s[g];
+            const uint32_t n = run_unit(shop, steps[g], next[g], &free_s[g], &busy_s[g]);
+            if (n > 0 && isnan(first_s[g]))
+                first_s[g] = free_s[g] - busy_s[g] + before_s;
+            for (uint32_t i = next[g]; i < next[g] + n; i++) {
+                const SynthStep step = g_array_index(steps[g], SynthStep, i);
+                const uint32_t k = kind_of(step);
+                const bool whole =
+                    k == BACKWARD &&
+                    !(splits && (schedule_row(shop->schedule)->v || step.stage > 0));
+                flight[g] += k == FORWARD;
+                out.in_flight[g] = MAX(out.in_flight[g], flight[g]);
+                flight[g] -= k == WEIGHTS || whole;
+            }
             out.end_s = fmax(out.end_s, free_s[g]);
-            next[g]++;
-            left--;
-            any = true;
+            next[g] += n;
+            left -= n;
+            any |= n > 0;
         }
     }
     assert_int_equal(left, 0);
     for (uint32_t g = 0; g < shop->n_groups; g++) {
         out.period_s = fmax(out.period_s, free_s[g] - first_s[g]);
+        out.bubble_s = out.end_s - busy_s[g];
         for (uint32_t s = 0; s < shop->n_stages; s++)
             for (uint32_t m = 0; m < shop->n_microbatches; m++)
                 assert_false(isnan(done_s[s][BACKWARD][m]));
@@ -97,7 +153,7 @@ static Outcome run(const Shop *shop)
 
 static Shop equal_shop(SynthSchedule schedule, uint32_t p, uint32_t chunks, uint32_t m)
 {
-    Shop shop = {p * chunks, p, m, schedule, {{0}}};
+    Shop shop = {p * chunks, p, m, schedule, {{0}}, 0};
     for (uint32_t s = 0; s < p * chunks; s++)
         for (uint32_t k = 0; k < KINDS; k++)
             shop.s[s][k] = 1;
@@ -160,6 +216,41 @@ static void test_closed_forms_of_v(void **state)
             for (uint32_t g = most = 0; g < p; g++)
                 most = MAX(most, got.in_flight[g]);
             assert_int_equal(most, p % 2 ? p + 1 : p + 3);
+        }
+}
+
+/* DualPipe on P devices has the steps of DualPipeV on P / 2, a microbatch in each direction: a device
+ * that is as far from its end has the same steps. */
+static void test_both_ways(void **state)
+{
+    (void)state;
+    for (uint32_t p = 2; p <= MOST_GROUPS; p += 2)
+        for (uint32_t m = p; m <= 3 * p; m += p / 2) {
+            g_autoptr(GArray) both =
+                synth_schedule_order(SCHEDULE_DUALPIPE, p, p, m, NULL, NULL);
+            g_autoptr(GArray) there =
+                synth_schedule_order(SCHEDULE_DUALPIPEV, p, p / 2, m, NULL, NULL);
+            assert_int_equal(both->len, there->len);
+            assert_memory_equal(both->data, there->data, both->len * sizeof(SynthStep));
+        }
+    g_autoptr(GError) error = NULL;
+    assert_null(synth_schedule_order(SCHEDULE_DUALPIPE, 3, 3, 9, NULL, &error));
+    assert_non_null(strstr(error->message, "an even pp, got 3"));
+    g_clear_error(&error);
+    assert_null(synth_schedule_order(SCHEDULE_DUALPIPE, 4, 4, 3, NULL, &error));
+    assert_non_null(strstr(error->message, "at least 2 pp microbatches, got 6"));
+}
+
+/* The bubble that DeepSeek publishes for 2 p stages in pairs: (p - 1) (F&B + B - 3 W), W being a part
+ * of B. It holds for the devices in the middle where F and both halves of B take equally long. */
+static void test_bubble_of_pairs(void **state)
+{
+    (void)state;
+    for (uint32_t p = 1; p <= MOST_GROUPS; p++)
+        for (uint32_t m = 2 * p; m <= 4 * p; m += p) {
+            Shop shop = equal_shop(SCHEDULE_DUALPIPEV, p, 2, m);
+            shop.both_s = 2 + 1.0 / m;
+            assert_close(run(&shop).bubble_s, (p - 1) * (shop.both_s + 2 - 3), 1e-9);
         }
 }
 
@@ -316,10 +407,9 @@ static void test_gap_to_the_optimum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_closed_forms),
-        cmocka_unit_test(test_closed_forms_of_v),
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_gap_to_the_optimum),
+        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_closed_forms_of_v),
+        cmocka_unit_test(test_both_ways),    cmocka_unit_test(test_bubble_of_pairs),
+        cmocka_unit_test(test_rounds),       cmocka_unit_test(test_gap_to_the_optimum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static const struct {
     {"micro_batch", "2"},
     {"microbatches", "2|4"},
     {"schedule",
-     "gpipe|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev"},
+     "gpipe|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev|dualpipe"},
     {"virtual_stages", "3"},
     {"layers", "1,3|2,1,2,1"},
     {"cuts", "2|1,3,4"},

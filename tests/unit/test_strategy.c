@@ -52,7 +52,7 @@ static void test_refusals(void **state)
     expect_refusal("pp: 2\npp: 3\n", "s.yaml:2: pp: given twice");
     expect_refusal("schedule: zigzag\n",
                    "expected one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
-                   "breadth-first, zb-v, v-half, v-min, dualpipev, got 'zigzag'");
+                   "breadth-first, zb-v, v-half, v-min, dualpipev, dualpipe, got 'zigzag'");
     expect_refusal("recompute: some\n", "or one of none, full, selective, core_attn");
     expect_refusal("recompute: full+mlp\n", "and classes together as in core_attn+mlp");
     expect_refusal("layers: {a: 1}\n", "expected a value, a list or a list of lists");

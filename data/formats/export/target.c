@@ -26,8 +26,10 @@
     X(VIRTUAL, l->n_stages > l->pp, "virtual stages")                            \
     X(SPLIT, l->pp > 1 && schedule_splits(l->schedule),                          \
       "a schedule that computes gradients of weights apart; expected 1f1b")      \
-    X(PATTERN, l->schedule == SCHEDULE_V_HALF || l->schedule == SCHEDULE_V_MIN,  \
-      "schedule=v-half or v-min; expected zb-v or dualpipev")                    \
+    X(PATTERN,                                                                   \
+      l->schedule == SCHEDULE_V_HALF || l->schedule == SCHEDULE_V_MIN ||         \
+          l->schedule == SCHEDULE_DUALPIPE,                                      \
+      "schedule=v-half, v-min or dualpipe; expected zb-v or dualpipev")          \
     X(WHOLE, l->experts, "etp=1; expected experts divided as other layers")      \
     X(SHARES, !has_equal_shares(l), "replicas have unequal parts of the batch")  \
     X(ZERO_0, l->zero == 0, "zero=0; expected zero=2 or zero=3")                 \
