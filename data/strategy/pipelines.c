@@ -30,8 +30,10 @@ static uint32_t words(const char *text)
 /* Checks that no key is given that says the same in another way, or that only equal stages have. */
 static bool check_keys(const Strategy *s, GError **error)
 {
-    static const char KEYS[] = "pipeline_layers, pipeline_shares, tp, microbatches, "
-                               "schedule, ranks, recompute, sequence_parallel, zero";
+    static const char KEYS[] =
+        "pipeline_layers, pipeline_shares, tp, cp, cp_comm, a2a_ranks, ep, etp, "
+        "imbalance, expert_tokens, microbatches, "
+        "schedule, ranks, recompute, sequence_parallel, zero";
     const char *other = strategy_beside(s, KEYS);
     if (other)
         return refuse(error, "pipeline_layers with %s: expected only %s", other, KEYS);

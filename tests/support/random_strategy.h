@@ -103,7 +103,8 @@ static inline void add_layers(GRand *rand, uint32_t n_stages, uint32_t n_layers,
 }
 
 /* A strategy of pipelines with unlike stages, for 8 devices, 24 samples and 4 layers. All are
- * possible, except where pipelines have too few samples for a microbatch's replicas. */
+ * possible, except where pipelines have too few samples for a microbatch's replicas, or the model no
+ * experts. */
 static inline char *random_pipelines(GRand *rand)
 {
     static const char *const schedule[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};
@@ -138,6 +139,8 @@ static inline char *random_pipelines(GRand *rand)
         " microbatches=%u tp=%u schedule=%s recompute=%s zero=%u sequence_parallel=%s",
         microbatches[pick(rand, 4)], tp, schedule[pick(rand, 4)], again[pick(rand, 4)],
         pick(rand, 2), tp > 1 && pick(rand, 2) ? "on" : "off");
+    if (n == 2 && MAX(of[0], of[1]) * tp <= 2)
+        g_string_append(set, pick(rand, 2) ? " cp=2" : pick(rand, 2) ? " ep=2" : "");
     return g_string_free(set, FALSE);
 }
 
