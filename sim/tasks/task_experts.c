@@ -14,7 +14,8 @@
  * Beside computation (`beside`; DualPipe, Sec. 3.2.1; Megatron-LM's overlap of two microbatches):
  * where a forward pass of a stage and a backward pass of another microbatch follow one another, the
  * exchanges of each run beside the computations of the other, up to the time of these. The two make
- * a pair, and a pass is in one pair only. */
+ * a pair, and a pass is in one pair only. So the first and last passes have no mate; on the last
+ * stage, and without stages, a backward's is the next microbatch's forward, as in Megatron-LM. */
 #include "data/base/free.h"
 #include "sim/tasks/task_lower.h"
 
@@ -186,10 +187,11 @@ static void end_pass(Lower *lower, StagePass pass[2])
     *now = (StagePass){0};
 }
 
-static StagePass *pass_of(Lower *lower, const Instr *instr)
+/* turns: the microbatch's backward begins right after its forward. */
+static StagePass *pass_of(Lower *lower, const Instr *instr, bool turns)
 {
     StagePass *pass = lower->experts->pass[lower->experts->home[instr->group]];
-    if (pass->exchange && pass->microbatch != instr->microbatch)
+    if (pass->exchange && (turns || pass->microbatch != instr->microbatch))
         end_pass(lower, pass);
     if (!pass->exchange)
         *pass = (StagePass){.exchange = g_array_new(false, false, sizeof(Exchange)),
@@ -201,9 +203,13 @@ void task_experts_compute(Lower *lower, const Instr *instr, double seconds)
 {
     if (!lower->experts || instr->microbatch == PROGRAM_WHOLE)
         return;
-    StagePass *pass = pass_of(lower, instr);
+    const Graph *graph = lower->sim->graph;
+    const Op *op = graph_get_op(graph, instr->op), *of = graph_get_op(graph, op->of);
+    const bool backward = op->pass == PASS_BACKWARD,
+               turns = backward && graph_tensor(graph, of->out[0])->role == ROLE_LOSS;
+    StagePass *pass = pass_of(lower, instr, turns);
     pass->compute_s += seconds;
-    pass->backward |= graph_get_op(lower->sim->graph, instr->op)->pass == PASS_BACKWARD;
+    pass->backward |= backward;
 }
 
 void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uint32_t n)
@@ -221,5 +227,5 @@ void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
     }
     const Exchange exchange = {first, n, part * seconds};
     if (part > 0)
-        g_array_append_val(pass_of(lower, instr)->exchange, exchange);
+        g_array_append_val(pass_of(lower, instr, false)->exchange, exchange);
 }
