@@ -171,7 +171,7 @@ static bool lay_out_one(const Pipelines *p, uint32_t k, StrategyLayout *layout,
     return true;
 }
 
-/* Two pipelines over the same devices, in opposite directions, with half of the microbatches each. */
+/* Two pipelines over the same devices in opposite directions, half of the microbatches in each. */
 static bool lay_out_both_ways(const Strategy *s, const Graph *graph, uint32_t n_devices,
                               StrategyPipelines *pipelines, GError **error)
 {

@@ -39,9 +39,9 @@ static double needs_s(const Shop *shop, SynthStep step)
                                     : done_s[s][FORWARD][m];
 }
 
-/* How many steps run as one where pairs do: a forward and the backward after it, of another stage (not
- * the first ones of the last group); a backward whose gradients of weights come at once (not before
- * pairs begin, where a forward alone comes next). */
+/* How many steps run as one where pairs do: a forward and the backward after it, of another stage
+ * (not the first ones of the last group); a backward whose gradients of weights come at once (not
+ * before pairs begin, where a forward alone comes next). */
 static uint32_t unit_of(const Shop *shop, const GArray *steps, uint32_t at)
 {
     const SynthStep *step = &g_array_index(steps, SynthStep, at);
@@ -60,8 +60,8 @@ static uint32_t unit_of(const Shop *shop, const GArray *steps, uint32_t at)
     return at_once && !alone ? 2 : 1;
 }
 
-/* Runs steps as soon as their group and what they need allow. A backward that is not split takes the
- * time of both halves. Returns how many; 0: they wait. */
+/* Runs steps as soon as their group and what they need allow. A backward that is not split takes
+ * the time of both halves. Returns how many; 0: they wait. */
 static uint32_t run_unit(const Shop *shop, const GArray *steps, uint32_t at,
                          double *free_s, double *busy_s)
 {
@@ -219,8 +219,8 @@ static void test_closed_forms_of_v(void **state)
         }
 }
 
-/* DualPipe on P devices has the steps of DualPipeV on P / 2, a microbatch in each direction: a device
- * that is as far from its end has the same steps. */
+/* DualPipe on P devices has the steps of DualPipeV on P / 2, a microbatch in each direction: a
+ * device that is as far from its end has the same steps. */
 static void test_both_ways(void **state)
 {
     (void)state;
@@ -241,8 +241,9 @@ static void test_both_ways(void **state)
     assert_non_null(strstr(error->message, "at least 2 pp microbatches, got 6"));
 }
 
-/* The bubble that DeepSeek publishes for 2 p stages in pairs: (p - 1) (F&B + B - 3 W), W being a part
- * of B. It holds for the devices in the middle where F and both halves of B take equally long. */
+/* The bubble that DeepSeek publishes for 2 p stages in pairs: (p - 1) (F&B + B - 3 W), W being a
+ * part of B. It holds for the devices in the middle where F and both halves of B take equally
+ * long. */
 static void test_bubble_of_pairs(void **state)
 {
     (void)state;

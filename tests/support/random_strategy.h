@@ -103,8 +103,8 @@ static inline void add_layers(GRand *rand, uint32_t n_stages, uint32_t n_layers,
 }
 
 /* A strategy of pipelines with unlike stages, for 8 devices, 24 samples and 4 layers. All are
- * possible, except where pipelines have too few samples for a microbatch's replicas, or the model no
- * experts. */
+ * possible, except where pipelines have too few samples for a microbatch's replicas, or the model
+ * no experts. */
 static inline char *random_pipelines(GRand *rand)
 {
     static const char *const schedule[] = {"1f1b", "gpipe", "zb-h1", "zb-h2"};

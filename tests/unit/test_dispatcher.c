@@ -127,9 +127,10 @@ static void test_inside(void **state)
                  times_of("stage", "alltoall", 8, ",ep=2").seconds, 1e-12);
 }
 
-/* Of passes in turn all make pairs but the first and the last one, also those of the last stage, and
- * without stages, where a backward pass is beside the next microbatch's forward. Of 8 microbatches then
- * 7 / 8 of all exchanges run beside computation, as far as software has them there. */
+/* Of passes in turn all make pairs but the first and the last one, also those of the last stage,
+ * and without stages, where a backward pass is beside the next microbatch's forward. Of 8
+ * microbatches then 7 / 8 of all exchanges run beside computation, as far as software has them
+ * there. */
 static void test_overlapped(void **state)
 {
     (void)state;
