@@ -140,11 +140,16 @@ static double cost_transfer_s(const JointProblem *p, const JointEntry *sender,
                      : 0;
 }
 
-/* The slowest link between machines of two groups. */
+/* The slowest link between machines of two groups; of two pieces the one inside, if they are in the
+ * same machine. */
 static LinkCost border_line(const JointProblem *p, const JointGroup *from,
-                            const JointGroup *to)
+                            const JointGroup *to, const uint32_t *used)
 {
     LinkCost line = {p->latency_s, p->bandwidth};
+    const uint32_t k = from->piece - 1;
+    if (used && from->piece > 0 && from->piece == to->piece && used[k] % from->room > 0 &&
+        used[k] % from->room + from->use[k] <= from->room)
+        return from->inner;
     if (!p->border)
         return line;
     line = (LinkCost){0, INFINITY};
@@ -160,7 +165,7 @@ static LinkCost border_line(const JointProblem *p, const JointGroup *from,
 }
 
 JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSuffix *l,
-                       const JointStage *stage, uint32_t last)
+                       const uint32_t *used, const JointStage *stage, uint32_t last)
 {
     const JointGroup *g = &p->group[stage->group];
     JointFront front = {.group = stage->group,
@@ -176,7 +181,7 @@ JointFront joint_front(const JointProblem *p, const JointWay *way, const JointSu
         front.most_lag = schedule_lag(way->schedule, way->n_stages - 1 - l->n);
     if (l->n > 0 && !way->free) {
         const JointEntry *e = &p->group[l->group].entry[l->entry];
-        const LinkCost line = border_line(p, g, &p->group[l->group]);
+        const LinkCost line = border_line(p, g, &p->group[l->group], used);
         front.there_s = cost_transfer_s(p, front.e, e, line, last, false);
         front.back_s = cost_transfer_s(p, front.e, e, line, last, true);
     }
@@ -253,38 +258,29 @@ static JointWay cost_way_of(const JointPipeline *pipeline, bool relaxed)
                       false};
 }
 
-bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
-{
-    const JointWay way = cost_way_of(pipeline, false);
-    JointSuffix l = {0};
-    uint32_t j = p->n_layers;
-    for (uint32_t i = pipeline->n_stages; i-- > 0; l.n++) {
-        const JointStage *stage = &pipeline->stage[i];
-        const JointFront front = joint_front(p, &way, &l, stage, j);
-        if (!joint_front_fits(p, &way, &front, stage->first))
-            return false;
-        l.group = (uint16_t)stage->group;
-        l.entry = (uint16_t)stage->entry;
-        j = stage->first;
-    }
-    return true;
-}
-
 double synth_joint_cost(const JointProblem *p, const JointPipeline *pipeline,
                         bool relaxed)
 {
     const JointWay way = cost_way_of(pipeline, relaxed);
+    g_autofree uint32_t *used = g_new0(uint32_t, p->n_kinds);
     JointSuffix l = {0};
     uint32_t j = p->n_layers;
-    if (!relaxed && !synth_joint_fits(p, pipeline))
-        return INFINITY;
     for (uint32_t i = pipeline->n_stages; i-- > 0;) {
         const JointStage *stage = &pipeline->stage[i];
-        const JointFront front = joint_front(p, &way, &l, stage, j);
+        const JointFront front = joint_front(p, &way, &l, used, stage, j);
+        if (!relaxed && !joint_front_fits(p, &way, &front, stage->first))
+            return INFINITY;
         l = joint_prepend(p, &way, &l, &front, stage->first);
         j = stage->first;
+        for (uint32_t k = 0; k < p->n_kinds; k++)
+            used[k] += p->group[stage->group].use[k];
     }
     return l.end_s;
+}
+
+bool synth_joint_fits(const JointProblem *p, const JointPipeline *pipeline)
+{
+    return isfinite(synth_joint_cost(p, pipeline, false));
 }
 
 SynthDepth *joint_depths(const JointProblem *p, const JointPipeline *pipeline)
@@ -295,7 +291,7 @@ SynthDepth *joint_depths(const JointProblem *p, const JointPipeline *pipeline)
     JointSuffix l = {0};
     for (uint32_t i = n, j = p->n_layers; i-- > 0; l.n++) {
         const JointStage *stage = &pipeline->stage[i];
-        const JointFront front = joint_front(p, &way, &l, stage, j);
+        const JointFront front = joint_front(p, &way, &l, NULL, stage, j);
         double in, lag;
         deepen(p, &way, &front, stage->first, &in, &lag);
         depth[i] = synth_schedule_depth(way.schedule, n * chunks_of(&way), n,

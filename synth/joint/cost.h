@@ -22,8 +22,10 @@ typedef struct {
     double there_s, back_s; /* of the border behind it */
 } JointFront;
 
+/* used: [kind] units of the suffix; NULL: as if it were in other machines. */
 JointFront joint_front(const JointProblem *problem, const JointWay *way,
-                       const JointSuffix *suffix, const JointStage *stage, uint32_t last);
+                       const JointSuffix *suffix, const uint32_t *used,
+                       const JointStage *stage, uint32_t last);
 
 /* The suffix with that stage in front, from `layer` on. */
 JointSuffix joint_prepend(const JointProblem *problem, const JointWay *way,

@@ -18,6 +18,11 @@ static void add_group(JointMenu *menu, GArray *groups, const uint32_t *use)
         group.n_devices += use[k] * kind->unit;
         group.kinds |= use[k] > 0 && k < 32 ? 1U << k : 0;
         group.n_machines += machines_of(kind, use[k]);
+        if (use[k] == 0 || use[k] * kind->unit >= kind->gpus)
+            continue;
+        group.piece = k + 1;
+        group.room = kind->gpus / kind->unit;
+        group.inner = menu->view->device[kind->first].inner;
     }
     group.n_machines = MIN(group.n_machines, menu->view->cluster->n_machines);
     g_array_append_val(groups, group);

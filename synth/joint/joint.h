@@ -82,6 +82,9 @@ typedef struct {
     uint32_t *use;  /* [kind]: number of units */
     uint32_t kinds; /* bits of the first 32 kinds of which it has some */
     uint32_t n_devices, n_machines;
+    /* of a piece of one machine: 1 + kind, the units of the machine, and its links; else 0 */
+    uint32_t piece, room;
+    LinkCost inner;
     uint32_t n_entries;
     JointEntry *entry;
     /* its programs were looked for: the entry that was promised counts for bounds only */
@@ -208,6 +211,11 @@ GArray *synth_joint_solve_lazily(const JointProblem *problem, const JointOptions
 double synth_joint_cost(const JointProblem *problem, const JointPipeline *pipeline,
                         bool relaxed);
 
+static inline JointEntry *joint_entry_of(const JointProblem *p, const JointStage *stage)
+{
+    return &p->group[stage->group].entry[stage->entry];
+}
+
 /* Whether the stages have the memory for the microbatches that the schedule has in flight. */
 bool synth_joint_fits(const JointProblem *problem, const JointPipeline *pipeline);
 
@@ -224,13 +232,6 @@ typedef struct JointMenu JointMenu;
 JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error);
 AUTOPTR(synth_joint_menu_free, JointMenu)
-
-/* Whether all combinations of units are too many for a search, which then needs an order of kinds. */
-bool synth_joint_in_order(const JointMenu *menu);
-
-/* From now on problems promise SPMD programs, on groups of unlike devices and, in models with
- * experts, on all groups. */
-void synth_joint_menu_promise(JointMenu *menu);
 
 /* The devices of a group: of machine[i] the first gpus[i] GPUs. */
 typedef struct {
@@ -255,7 +256,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
                                   double headroom, bool recompute);
 
 /* Seconds of a pipeline by its schedule, step by step, with the transfers between its devices: the
- * time that the fidelity `stage` gives for its program, up to latencies of all-reduces that join. */
+ * time that the fidelity `stage` gives for its program, up to latencies of all-reduces that join, or
+ * more, where the bytes of all its borders take longer at the busiest port. */
 double synth_joint_walk_s(const JointMenu *menu, const JointProblem *problem,
                           const JointPipeline *pipeline);
 

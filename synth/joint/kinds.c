@@ -105,11 +105,6 @@ void joint_find_kinds(JointMenu *menu, bool coarse)
     kinds_find_units(menu, coarse);
 }
 
-bool synth_joint_in_order(const JointMenu *menu)
-{
-    return menu->in_order;
-}
-
 /* The line of a set that has GPUs of two kinds, by what lies between them. */
 static void pass_border(const JointMenu *menu, const JointKind *kind,
                         const JointKind *other, uint32_t tp, LinkCost *line)

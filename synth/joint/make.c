@@ -251,7 +251,7 @@ static void make_bound(JointSearch *j)
         dense_s = fmin(dense_s, synth_joint_density_s(j->problems->pdata[i]));
     /* which counts updates, too */
     dense_s = fmax(dense_s, sim_compute_bound_s(j->question->graph, j->question->view));
-    if (!synth_joint_in_order(j->menu))
+    if (!j->menu->in_order)
         any_s = make_least_s(j, &relaxed, false, plan->iteration_time_s);
     any_s = any_s > 0 ? fmax(any_s, dense_s) : 0;
     /* the first bound is over all plans like this one */
@@ -307,7 +307,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     else if (!target &&
              !cluster_mixed(
                  question->view->cluster)) /* HAP's groups have whole machines */
-        synth_joint_menu_promise(menu);
+        menu->promises = true;
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();

@@ -22,11 +22,6 @@ FREE_DEFINE(synth_joint_menu_free, JointMenu, menu,
             unref_arrays(menu->kind, menu->place), synth_amp_model_free(menu->model),
             synth_amp_cluster_free(menu->cluster));
 
-void synth_joint_menu_promise(JointMenu *menu)
-{
-    menu->promises = true;
-}
-
 /* --- seconds of layers --- */
 
 /* GPUs of a machine that share layers, and the samples that they have. */

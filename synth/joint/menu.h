@@ -27,7 +27,8 @@ struct JointMenu {
     /* first GPU of each machine, or of each run of equal GPUs in it, and the view's devices
      * after the last */
     GArray *place; /* uint32_t */
-    /* the units of all kinds together have too many combinations for one search */
+    /* the units of all kinds together have too many combinations for one search, which needs an
+     * order of kinds */
     bool in_order;
     Recompute mode[JOINT_MODES];   /* without classes of which the model has no ops */
     bool is_worth[JOINT_MODES];    /* stages may have it */
@@ -35,7 +36,9 @@ struct JointMenu {
     GHashTable *passes;    /* "kind tp samples" -> seconds, prefix sums over the layers */
     GPtrArray *inside;     /* JointInside found so far */
     const JointKeep *keep; /* of the next problem; NULL: any */
-    bool promises;         /* problems promise SPMD programs */
+    /* problems promise SPMD programs, on groups of unlike devices and, in models with experts, on
+     * all groups */
+    bool promises;
 };
 
 /* The rows of a table of passes: the passes, the part of the backward that waits, and those of the

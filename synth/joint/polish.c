@@ -12,7 +12,7 @@ bool joint_is_inside(const JointProblem *p, const JointPipeline *pipeline)
 {
     bool any = false;
     items_each (const JointStage, stage, pipeline->stage, pipeline->n_stages)
-        any |= p->group[stage->group].entry[stage->entry].inside != NULL;
+        any |= joint_entry_of(p, stage)->inside != NULL;
     return any;
 }
 

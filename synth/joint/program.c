@@ -27,7 +27,7 @@ static const JointGroup *group_of(const Placing *p, uint32_t stage)
 static const JointEntry *entry_of(const Placing *p, uint32_t stage)
 {
     KILTER_ASSERT(stage < p->pipeline->n_stages);
-    return &group_of(p, stage)->entry[p->pipeline->stage[stage].entry];
+    return joint_entry_of(p->problem, &p->pipeline->stage[stage]);
 }
 
 /* Takes GPUs of a kind for a stage: a piece of the first machine with enough GPUs left, or whole
@@ -106,7 +106,7 @@ uint32_t *joint_runs(const JointProblem *p, const JointPipeline *pipeline)
     const uint32_t n = pipeline->n_stages, n_runs = MAX(pipeline->chunks, 1);
     uint32_t *first = g_new0(uint32_t, (size_t)n * n_runs + 1);
     items_at (const JointStage, stage, s, pipeline->stage, n) {
-        const JointEntry *e = &p->group[stage->group].entry[stage->entry];
+        const JointEntry *e = joint_entry_of(p, stage);
         const uint32_t last = last_layer(p, pipeline, s);
         for (uint32_t v = 0, begin = stage->first; v < n_runs; v++) {
             const uint32_t end = run_end(e, stage->first, last, begin, v, n_runs);

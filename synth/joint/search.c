@@ -199,7 +199,7 @@ void joint_all_problems(JointSearch *j, double headroom)
 
 bool joint_is_large(JointMenu *menu, uint32_t batch)
 {
-    if (synth_joint_in_order(menu))
+    if (menu->in_order)
         return true;
     static const double large = 1.2e6; /* twice or half: the same 12 small plans */
     g_autoptr(JointProblem) p = synth_joint_problem(menu, batch, 1, true);
@@ -443,7 +443,7 @@ static void search_large(JointSearch *j, double headroom)
     const uint32_t n_best = j->question->options->pipelines, first = j->problems->len;
     g_autoptr(GArray) runs = NULL;
     g_autofree uint32_t *order = NULL;
-    if (synth_joint_in_order(j->coarse) && first > 0) {
+    if (j->coarse->in_order && first > 0) {
         uint32_t n;
         order = synth_joint_orders(j->problems->pdata[0], MOST_ORDERS, &n);
         runs = g_array_new(FALSE, FALSE, sizeof(Run));

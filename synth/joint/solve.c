@@ -17,11 +17,12 @@ typedef struct {
     /* [state * n_groups + group]: the state with the group's units, too; JOINT_NO_STATE if it lacks
      * them */
     uint32_t *next;
-    double *left; /* [state]: value of the units that are left */
+    double *left;   /* [state]: value of the units that are left */
+    uint32_t *used; /* [state * n_kinds + kind]: units; in an order, of the last kind */
 } JointStates;
 
 static CLEAR_DEFINE(joint_states_clear, JointStates, states, let_go(states->next, g_free),
-                    let_go(states->left, g_free));
+                    let_go(states->left, g_free), let_go(states->used, g_free));
 
 /* Fills the row of a state that has used[kind] units; step[kind]: weight of a unit in a state's
  * number. */
@@ -43,8 +44,7 @@ static void fill_row(JointStates *states, const JointProblem *p, uint32_t state,
 /* One state per combination of used units. */
 static void fill_all(JointStates *states, const JointProblem *p, const double *value)
 {
-    g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds),
-                        *used = g_new(uint32_t, p->n_kinds);
+    g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds);
     uint32_t n = 1;
     for (uint32_t k = 0; k < p->n_kinds; k++) {
         step[k] = n;
@@ -53,7 +53,9 @@ static void fill_all(JointStates *states, const JointProblem *p, const double *v
     states->n = n;
     states->next = g_new(uint32_t, (size_t)n * MAX(p->n_groups, 1));
     states->left = g_new0(double, n);
+    states->used = g_new(uint32_t, (size_t)n * p->n_kinds);
     for (uint32_t state = 0; state < n; state++) {
+        uint32_t *used = &states->used[(size_t)state * p->n_kinds];
         for (uint32_t k = 0; k < p->n_kinds; k++) {
             used[k] = state / step[k] % (p->units[k] + 1);
             states->left[state] += value[k] * (p->units[k] - used[k]);
@@ -109,10 +111,12 @@ static void fill_ordered(JointStates *states, const JointProblem *p,
     }
     states->next = g_new(uint32_t, (size_t)states->n * MAX(p->n_groups, 1));
     states->left = g_new(double, states->n);
+    states->used = g_new0(uint32_t, (size_t)states->n * p->n_kinds);
     values_at (const uint32_t, kind, at, order, p->n_kinds) {
         for (uint32_t used = 0; used <= p->units[kind]; used++) {
             const uint32_t state = first[at] + used;
             states->left[state] = left - value[kind] * used;
+            states->used[(size_t)state * p->n_kinds + kind] = used;
             for (uint32_t g = 0; g < p->n_groups; g++)
                 states->next[(size_t)state * p->n_groups + g] =
                     solve_follow(p, &p->group[g], order, first, at, used);
@@ -228,21 +232,29 @@ static double least_s(const Search *s, const Label *l, uint32_t i, uint32_t stat
 
 /* --- labels of a state --- */
 
-static bool same_front(const Search *s, const JointSuffix *a, const JointSuffix *b)
+static const uint32_t *used_of(const Search *s, uint32_t state)
 {
-    const JointEntry *e = &s->p->group[a->group].entry[a->entry],
-                     *f = &s->p->group[b->group].entry[b->entry];
+    return &s->states.used[(size_t)state * s->p->n_kinds];
+}
+
+static bool same_front(const Search *s, uint32_t state, const JointSuffix *a,
+                       const JointSuffix *b)
+{
+    const JointGroup *g = &s->p->group[a->group], *h = &s->p->group[b->group];
+    const JointEntry *e = &g->entry[a->entry], *f = &h->entry[b->entry];
     return s->o->way.relaxed || s->o->way.free ||
-           ((!s->p->border ||
-             s->p->group[a->group].kinds == s->p->group[b->group].kinds) &&
+           ((!s->p->border || g->kinds == h->kinds) &&
+            (g->piece == h->piece || h->piece == 0 ||
+             used_of(s, state)[h->piece - 1] % h->room == 0) &&
             e->share <= f->share &&
             joint_copies(e, a->first) <= joint_copies(f, b->first));
 }
 
-static bool dominates(const Search *s, const JointSuffix *a, const JointSuffix *b)
+static bool dominates(const Search *s, uint32_t state, const JointSuffix *a,
+                      const JointSuffix *b)
 {
     return a->sum_s <= b->sum_s && a->pace_s <= b->pace_s && a->end_s <= b->end_s &&
-           (a->n == b->n || s->o->way.relaxed) && same_front(s, a, b);
+           (a->n == b->n || s->o->way.relaxed) && same_front(s, state, a, b);
 }
 
 /* Whether the beam is full of labels that end no later. */
@@ -274,7 +286,7 @@ static void solve_insert(Search *s, uint32_t layer, uint32_t state, const Label 
     uint32_t *head = &s->head[(size_t)layer * s->states.n + state];
     for (uint32_t at = *head; at != NONE;) {
         const Label *l = &g_array_index(s->label, Label, at);
-        if (dominates(s, &l->is, &made->is))
+        if (dominates(s, state, &l->is, &made->is))
             return;
         at = l->next;
     }
@@ -284,7 +296,7 @@ static void solve_insert(Search *s, uint32_t layer, uint32_t state, const Label 
     }
     for (uint32_t *at = head; *at != NONE;) {
         Label *l = &g_array_index(s->label, Label, *at);
-        if (dominates(s, &made->is, &l->is))
+        if (dominates(s, state, &made->is, &l->is))
             *at = l->next;
         else
             at = &l->next;
@@ -357,12 +369,12 @@ static bool is_open(const Search *s, const JointGroup *group, const JointEntry *
                            : !entry->inside || !s->o->plain;
 }
 
-/* Prepends all stages of a group that end before layer j to a label; `to`: the state that this leads
- * to. An entry that is slower in every layer than one before it is of use only where that one lacks
+/* Prepends all stages of a group that end before layer j to a label of the state. An entry that is slower in every layer than one before it is of use only where that one lacks
  * memory. */
-static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_t to)
+static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_t group)
 {
     const JointGroup *g = &s->p->group[group];
+    const uint32_t to = s->states.next[(size_t)state * s->p->n_groups + group];
     const JointWay *way = &s->o->way;
     const JointSuffix l = g_array_index(s->label, Label, from).is;
     const bool front = l.n + 1u == way->n_stages,
@@ -383,7 +395,8 @@ static void extend(Search *s, uint32_t from, uint32_t j, uint32_t group, uint32_
         if (!splits && m >= s->upper_s)
             continue;
         const JointStage stage = {.group = group, .entry = e};
-        const JointFront made_of = joint_front(s->p, way, &l, &stage, j);
+        const JointFront made_of =
+            joint_front(s->p, way, &l, used_of(s, state), &stage, j);
         ample[e] = extend_by(s, from, &made_of, last, to);
     }
 }
@@ -398,7 +411,7 @@ static void extend_by_all(Search *s, uint32_t from, uint32_t j, uint32_t state)
         return;
     for (uint32_t g = 0; g < n; g++)
         if (next[g] != JOINT_NO_STATE)
-            extend(s, from, j, g, next[g]);
+            extend(s, from, j, state, g);
 }
 
 static bool is_over(const Search *s)
@@ -550,16 +563,11 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
 
 /* --- promises --- */
 
-static const JointEntry *solve_entry_of(const JointProblem *p, const JointStage *stage)
-{
-    return &p->group[stage->group].entry[stage->entry];
-}
-
 static bool has_promise(const JointProblem *p, const JointPipeline *pipeline)
 {
     bool any = false;
     for (uint32_t i = 0; i < pipeline->n_stages; i++)
-        any |= solve_entry_of(p, &pipeline->stage[i])->promised;
+        any |= joint_entry_of(p, &pipeline->stage[i])->promised;
     return any;
 }
 
@@ -571,7 +579,7 @@ static GArray *promising_groups(const JointProblem *p, const JointResult *result
     array_each (const JointPipeline, made, result->best) {
         for (uint32_t k = 0; k < made->n_stages; k++) {
             const uint32_t g = made->stage[k].group;
-            if (!solve_entry_of(p, &made->stage[k])->promised || seen[g])
+            if (!joint_entry_of(p, &made->stage[k])->promised || seen[g])
                 continue;
             g_assert(!p->group[g].settled);
             seen[g] = true;

@@ -6,13 +6,6 @@
 #include "synth/joint/menu.h"
 #include "synth/pipeline/strategy.h"
 
-static const JointEntry *uniform_entry(const JointProblem *p,
-                                       const JointPipeline *pipeline, uint32_t s)
-{
-    KILTER_ASSERT(s < pipeline->n_stages);
-    return &p->group[pipeline->stage[s].group].entry[pipeline->stage[s].entry];
-}
-
 /* Whether a stage's devices do as those of the first one, each with its part of every
  * microbatch. */
 static bool uniform_alike(const JointEntry *a, const JointEntry *b)
@@ -56,7 +49,7 @@ static const char *uniform_recompute(const JointProblem *p, const JointPipeline 
     g_autoptr(GString) text = g_string_new(NULL);
     bool any = false;
     for (uint32_t i = 0; i < n * MAX(pipeline->chunks, 1); i++) {
-        const Recompute mode = uniform_entry(p, pipeline, i % n)->recompute;
+        const Recompute mode = joint_entry_of(p, &pipeline->stage[i % n])->recompute;
         any |= mode != RECOMPUTE_NONE;
         g_autofree char *words = recompute_words(mode);
         g_string_append_printf(text, "%s%s", i ? " " : "", words);
@@ -67,11 +60,11 @@ static const char *uniform_recompute(const JointProblem *p, const JointPipeline 
 bool joint_strategy(const JointMenu *menu, const JointProblem *p,
                     const JointPipeline *pipeline, Strategy *strategy)
 {
-    const JointEntry *e = uniform_entry(p, pipeline, 0);
+    const JointEntry *e = joint_entry_of(p, &pipeline->stage[0]);
     const uint32_t n = pipeline->n_stages, chunks = MAX(pipeline->chunks, 1);
     bool alike = uniform_deep(p, pipeline), even = true;
     for (uint32_t s = 0; s < n && alike; s++)
-        alike = uniform_alike(e, uniform_entry(p, pipeline, s));
+        alike = uniform_alike(e, joint_entry_of(p, &pipeline->stage[s]));
     for (uint32_t r = 0; r < e->dp; r++)
         even &= e->samples[r] == e->samples[0];
     strategy_init(strategy);

@@ -86,46 +86,47 @@ static GArray *pieces_of(const JointEntry *from, const uint32_t *senders,
     return pieces;
 }
 
-/* Seconds over the border between neighbours, on the devices that they have. */
-static double border_s(const JointMenu *menu, const JointEntry *from,
-                       const uint32_t *senders, const JointEntry *to,
-                       const uint32_t *receivers, double bytes, uint32_t batch)
+/* Seconds over the border between neighbours, on the devices that they have, whose pieces are added to
+ * `all`. */
+static double border_s(const JointMenu *menu, const GArray *pieces, double bytes,
+                       GArray *all)
 {
     double latency_s, byte_s;
-    g_autoptr(GArray) pieces = pieces_of(from, senders, to, receivers, batch);
     sim_pieces_time(menu->view, pieces, &latency_s, &byte_s);
+    array_each (const SimPiece, piece, pieces) {
+        SimPiece sent = *piece;
+        sent.part *= bytes;
+        g_array_append_val(all, sent);
+    }
     return bytes > 0 ? latency_s + byte_s * bytes : 0;
 }
 
-static void fill_borders(const JointMenu *menu, const JointProblem *p,
-                         const JointPipeline *pipeline, const uint32_t *first,
-                         Stage *stage)
+/* Fills the seconds over borders. Returns those of a microbatch at the busiest port, which several
+ * borders may share. */
+static double fill_borders(const JointMenu *menu, const JointProblem *p,
+                           const JointPipeline *pipeline, const uint32_t *first,
+                           Stage *stage)
 {
-    const uint32_t batch = p->samples;
     const uint32_t n = pipeline->n_stages, n_all = menu->view->n_devices;
     g_autofree uint32_t *device = joint_place(menu, p, pipeline);
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(SimPiece));
+    double latency_s, port_s;
     for (uint32_t i = 0; i + 1 < n * MAX(pipeline->chunks, 1); i++) {
         const uint32_t next = first[i + 1];
-        if (i >=
-            n) { /* between the same groups as a round before, where all layers send as much */
-            stage[i].there_s = stage[i - n].there_s;
-            stage[i].back_s = stage[i - n].back_s;
-        }
-        if (i >= n && p->sent[next] == p->sent[first[i + 1 - n]] &&
-            p->returned[next] == p->returned[first[i + 1 - n]])
-            continue;
         const JointStage *at = &pipeline->stage[i % n],
                          *to = &pipeline->stage[(i + 1) % n];
-        const JointEntry *e = &p->group[at->group].entry[at->entry],
-                         *f = &p->group[to->group].entry[to->entry];
+        const JointEntry *e = joint_entry_of(p, at), *f = joint_entry_of(p, to);
         const uint32_t *own = device + (size_t)(i % n) * n_all,
                        *others = device + (size_t)((i + 1) % n) * n_all;
-        stage[i].there_s = border_s(menu, e, own, f, others,
-                                    joint_copies(f, next) / f->tp * p->sent[next], batch);
+        g_autoptr(GArray) there = pieces_of(e, own, f, others, p->samples),
+                          back = pieces_of(f, others, e, own, p->samples);
+        stage[i].there_s =
+            border_s(menu, there, joint_copies(f, next) / f->tp * p->sent[next], all);
         stage[i].back_s =
-            border_s(menu, f, others, e, own,
-                     joint_copies(e, next) / e->tp * p->returned[next], batch);
+            border_s(menu, back, joint_copies(e, next) / e->tp * p->returned[next], all);
     }
+    sim_pieces_time(menu->view, all, &latency_s, &port_s);
+    return port_s;
 }
 
 /* --- the whole --- */
@@ -137,7 +138,7 @@ static void fill_stages(const JointProblem *p, const JointPipeline *pipeline,
     const bool splits = schedule_splits(pipeline->schedule);
     for (uint32_t i = 0; i < w->n; i++) {
         const JointStage *at = &pipeline->stage[i % n];
-        const JointEntry *e = &p->group[at->group].entry[at->entry];
+        const JointEntry *e = joint_entry_of(p, at);
         const uint32_t begin = first[i], end = first[i + 1];
         w->stage[i] = (Stage){
             .forward_s = e->forward_s[end] - e->forward_s[begin],
@@ -164,11 +165,11 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
         synth_schedule_order(pipeline->schedule, n, pipeline->n_stages, m, depth, NULL);
     Walk w = {pipeline->n_stages, n, m, group, stage, arrives, returns};
     fill_stages(p, pipeline, first, &w);
-    fill_borders(menu, p, pipeline, first, stage);
+    const double port_s = fill_borders(menu, p, pipeline, first, stage);
     for (uint32_t i = 0; i < order->len; i++)
         run_step(&w, &g_array_index(order, SynthStep, i));
     const bool overlap = schedule_is_successive(pipeline->schedule, pipeline->n_stages);
-    double end = 0;
+    double end = m * port_s;
     for (uint32_t i = 0; i < w.n_groups; i++)
         end = fmax(end,
                    group[i].now_s + group[i].sync_s - (overlap ? group[i].first_s : 0));

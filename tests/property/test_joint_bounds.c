@@ -167,7 +167,7 @@ static void test_bounds(void **state)
                 model_build(model[m], cluster_gpus(cluster), NULL, NULL);
             g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
             g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
-            synth_joint_menu_promise(menu);
+            menu->promises = true;
             g_autoptr(JointProblem) p = synth_joint_problem(menu, micro, 1, true);
             assert_non_null(p);
             spmd_settle_all(&finder, menu, p);

@@ -8,6 +8,7 @@
 #include <glib/gstdio.h>
 
 #include "exec/exec.h"
+#include "synth/joint/menu.h"
 #include "synth/planners/planner.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
@@ -128,7 +129,7 @@ static void test_random(void **state)
         g_autoptr(Graph) graph = model_build(MODEL[m], cluster_gpus(cluster), NULL, NULL);
         g_auto(SpmdFinder) finder = spmd_finder(rand, graph, cluster);
         g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, NULL);
-        synth_joint_menu_promise(menu);
+        menu->promises = true;
         g_autoptr(JointProblem) p = synth_joint_problem(menu, 2, 1, true);
         spmd_settle_all(&finder, menu, p);
         check_sums(p);
