@@ -79,6 +79,28 @@ static uint32_t names_far(const char *name, const char *known)
     return far == 0 ? 0 : far <= most ? 1 + far : UINT32_MAX;
 }
 
+const char *names_synonym(const char *name)
+{
+    static const char *const SAME[][2] = {
+        {"dtype", "precision"},
+        {"fsdp", "zero"},
+        {"gbs", "global_batch"},
+        {"gpu", "device"},
+        {"gradient_checkpointing", "recompute"},
+        {"hosts", "machines"},
+        {"interconnect", "peers"},
+        {"lora", "train"},
+        {"mbs", "micro_batch"},
+        {"network", "nic"},
+        {"nodes", "machines"},
+        {"num_gpus", "gpus"},
+        {"sequence_length", "seq"},
+        {"zero_stage", "zero"},
+    };
+    const uint32_t i = names_place(SAME, sizeof *SAME, G_N_ELEMENTS(SAME), name);
+    return i < G_N_ELEMENTS(SAME) ? SAME[i][1] : name;
+}
+
 /* The nearest of the known names: at most SUGGESTED that contain the given one, or else one. The
  * owner before a slash does not count. */
 static uint32_t names_near(const char *name, const char *const *known,
@@ -89,6 +111,9 @@ static uint32_t names_near(const char *name, const char *const *known,
     g_autofree char *low = g_ascii_strdown(name, -1);
     if (!*name || strlen(name) > LONGEST)
         return 0;
+    near[0] = names_synonym(low);
+    if (near[0] != low && g_strv_contains(known, near[0]))
+        return 1;
     for (; *known; known++) {
         g_autofree char *other = g_ascii_strdown(*known, -1);
         const uint32_t far = names_far(low, other);

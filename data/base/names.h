@@ -85,6 +85,9 @@ bool names_find(const char *what, const char *name, const char *const *known,
         return found;                                                    \
     }
 
+/* Kilter's word for what people call otherwise, "global_batch" for "gbs"; else the name. */
+const char *names_synonym(const char *name);
+
 /* "; did you mean 'hap'?", or "" if none of `known` is near. Near are names with few other letters
  * and names that contain the given one, in upper or lower case: at most three. Caller frees. */
 char *names_hint(const char *name, const char *const *known);

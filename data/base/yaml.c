@@ -160,15 +160,10 @@ static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
 static char *yaml_expected(const Yaml *yaml, const char *name,
                            const cyaml_schema_value_t *of)
 {
-    static const char *const SAME[][2] = {{"network", "nic"},   {"interconnect", "peers"},
-                                          {"gpu", "device"},    {"nodes", "machines"},
-                                          {"num_gpus", "gpus"}, {"hosts", "machines"}};
     g_auto(GStrv) known = keys_of(of);
     g_autofree char *near = names_hint(name, (const char *const *)known);
     g_autoptr(GString) path = g_string_new(NULL);
-    const char *other = name;
-    for (guint i = 0; i < G_N_ELEMENTS(SAME); i++)
-        other = strcmp(name, SAME[i][0]) == 0 ? SAME[i][1] : other;
+    const char *other = names_synonym(name);
     for (uint32_t deep = 0; !*near && deep < 4; deep++, g_string_truncate(path, 0))
         if (yaml_elsewhere(yaml->schema, other, deep, path))
             return g_strdup_printf("did you mean '%s'?", path->str + 1);

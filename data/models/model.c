@@ -35,6 +35,18 @@ char *model_parameters_text(uint32_t index)
                            precision_name(PRECISION_SINGLE));
 }
 
+bool model_has_key(const char *key)
+{
+    g_autofree char *pair = g_strdup_printf(" %s=", key);
+    for (uint32_t i = 0; i < MODEL_TABLE_SIZE; i++) {
+        g_autofree char *text = model_parameters_text(i),
+                        *words = g_strconcat(" ", text, NULL);
+        if (strstr(words, pair))
+            return true;
+    }
+    return false;
+}
+
 static void fail_unknown(const char *name, GError **error)
 {
     g_auto(GStrv) file = model_configs();

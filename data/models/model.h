@@ -24,6 +24,8 @@ char **model_configs(void);
 /* A model's parameters and their defaults, "batch=64 global_batch=0 layers=8 ...". The caller frees
  * the text. */
 char *model_parameters_text(uint32_t index);
+/* Whether some model has a parameter of that name. */
+bool model_has_key(const char *key);
 
 /* Whether a spec names a model, built in or in a file, and not, say, a plan. */
 bool model_is_one(const char *spec);

@@ -215,9 +215,12 @@ bool command_parse(const char *tables, const GOptionEntry *own, int *argc, char 
                       *hint ? " See" : "; see", program);
     }
     int n = *argc - 1;
-    if (n < syntax->least || n > syntax->most)
-        return refuse(error, "expected %s; see %s --help",
-                      *syntax->arguments ? syntax->arguments : "no arguments", program);
+    if (n < syntax->least || n > syntax->most) {
+        const char *pair = n > syntax->most && strchr(argv[n], '=') ? argv[n] : NULL;
+        return refuse(error, "expected %s%s%s; see %s --help",
+                      *syntax->arguments ? syntax->arguments : "no arguments",
+                      pair ? ", and options as --set " : "", pair ? pair : "", program);
+    }
     for (const GOptionEntry *e = own; e && e->long_name; e++)
         if (e->arg == G_OPTION_ARG_FILENAME && *(char **)e->arg_data &&
             !command_file_apart(e->long_name, *(char **)e->arg_data, argv + 1, error))

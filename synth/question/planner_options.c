@@ -6,6 +6,7 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
+#include "data/models/model.h"
 #include "synth/question/segments.h"
 #include "synth/spmd/spmd.h"
 
@@ -113,6 +114,9 @@ bool planner_options_set(PlannerOptions *options, const char *key, const char *v
     const Option *option = find_option(key, &offset);
     if (option)
         return option_set(option, (char *)options + offset, value, error);
+    if (model_has_key(key))
+        return refuse(error, "'%s' is a key of the model, as in llama-3.1-8b:%s=%s", key,
+                      key, value);
     g_auto(GStrv) known = planner_options_keys();
     uint32_t index;
     return names_find("option", key, (const char *const *)known, &index, error);

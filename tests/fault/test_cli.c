@@ -26,6 +26,9 @@ static void test_usage(void **state)
     program_refuses(box, "sweep hap-fgi4", 2, "did you mean 'hap-fig4'?");
     program_refuses(box, "help plna", 2, "did you mean 'plan'?");
     program_refuses(box, "plan vgg19", 2, "expected MODEL CLUSTER");
+    program_refuses(box, "plan vgg19 hap-8 tp=2", 2, "options as --set tp=2");
+    program_refuses(box, "plan gpt2 hap-8 --set seq=64", 2,
+                    "'seq' is a key of the model, as in llama-3.1-8b:seq=64");
     program_refuses(box, "theory vgg19 --gpus -2147483648", 2, "--gpus: expected 1 to");
     program_refuses(box, "days 3 vgg19 hap-8 -j -2147483648", 2, "--jobs: expected 0 to");
     program_refuses(box, "verify vgg19 --shapes 0", 2, "--shapes: expected 1 to 1000");

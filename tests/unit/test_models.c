@@ -563,7 +563,8 @@ static void test_brief(void **state)
 }
 
 /* Configurations that are called by a name have as many parameters as their model cards say, to the
- * last one (some cards round, and count poolers or experts' biases or not), and a plan has the name in place of a path. */
+ * last one (some cards round, and count poolers or experts' biases or not), and a plan has the name
+ * in place of a path. */
 static void test_configs(void **state)
 {
     (void)state;

@@ -51,6 +51,10 @@ static void test_hints(void **state)
     static const char *const qwen[] = {"qwen3-14b", "qwen3-30b-a3b", "qwen3-8b", NULL};
     g_autofree char *base = names_hint("Qwen/Qwen3-8B-Base", qwen);
     assert_string_equal(base, "; did you mean 'qwen3-8b'?");
+    static const char *const keys[] = {"batch", "global_batch", "seq", NULL};
+    g_autofree char *same = names_hint("gbs", keys), *none = names_hint("mbs", keys);
+    assert_string_equal(same, "; did you mean 'global_batch'?");
+    assert_string_equal(none, "");
     g_autofree char *longer = g_strnfill(1000, 'v');
     g_autofree char *hint = names_hint(longer, KNOWN);
     assert_string_equal(hint, "");
