@@ -155,8 +155,8 @@ static void test_refused(void **state)
     check_others(&p);
 }
 
-/* Each fuzz test has a target that builds it: the replay of its reader, or itself where its file has a
- * main() of its own. */
+/* Each fuzz test has a target that builds it: the replay of its reader, or itself where its file
+ * has a main() of its own. */
 static void test_targets(void **state)
 {
     (void)state;

@@ -227,8 +227,8 @@ static void test_foreign_segment_is_refused(void **state)
         balance_ratios(f->linear, NULL, f->view, 0, f->ratio, &f->report, &f->error));
 }
 
-/* A device so slow or so fast that no solver can put it beside the others: either ratios, or an error
- * that says what is proved. */
+/* A device so slow or so fast that no solver can put it beside the others: either ratios, or an
+ * error that says what is proved. */
 static void test_far_rates(void **state)
 {
     Fixture *f = *state;

@@ -593,6 +593,30 @@ static void test_json_and_deepspeed(void **state)
     json_decref(root);
 }
 
+/* Ranks are listed with the number that their GPU has on its machine. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    g_auto(Made) made = made_plan("manual", GPT("4", "global_batch=12"),
+                                  "1x2xa100-80g@ib-hdr+1x4xa100-80g@ib-hdr", "dp=6");
+    static const char *const TARGET[] = {"megatron", "ddp"};
+    for (uint32_t t = 0; t < G_N_ELEMENTS(TARGET); t++) {
+        g_autoptr(GArray) files = export(&made, TARGET[t]);
+        g_autofree char *text = g_strdup("");
+        for (uint32_t i = 0; i < files->len; i++) {
+            g_autofree char *before = g_steal_pointer(&text);
+            text = g_strconcat(before, file_text(files, i), NULL);
+        }
+        for (uint32_t r = 0; r < 6; r++) {
+            g_autofree char *line =
+                g_strdup_printf("%u,%s,%u,a100-80g", r,
+                                made.cluster->machine[made.view->device[r].machine].name,
+                                r < 2 ? r : r - 2);
+            assert_non_null(strstr(text, line));
+        }
+    }
+}
+
 /* A model of one layer or two has no embedding and head beside others: each of its layers may
  * compute again, and one that does not is not said to. */
 static void test_models_without_ends(void **state)
@@ -636,6 +660,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_without_ends),
+        cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_all_layouts_add_up),
         cmocka_unit_test(test_layers_add_up),
         cmocka_unit_test(test_schedules_are_the_simulated_ones),

@@ -365,12 +365,66 @@ static void test_equal_places(void **state)
     amp_setup_clear(&c.setup);
 }
 
+/* Replicas that send between machines do so at the same time, and take as long: counts those
+ * behind a replica that is not the first. */
+static uint32_t check_sends(const AmpSetup *on, const AmpOptions *options,
+                            AmpLayers *layers, const AmpStrategy *s)
+{
+    g_autoptr(AmpRows) rows =
+        amp_rows_new(on->model, on->devices, options, layers, s, false);
+    const uint32_t n = on->model->n_layers;
+    uint32_t found = 0;
+    for (uint32_t p = 0; p + 1 < s->pp; p++) {
+        uint32_t shared = s->dp;
+        for (uint32_t r = 0; r < s->dp; r++) {
+            const uint32_t at = p * s->dp + r, *own = &s->device[at * s->tmp];
+            if (on->devices->machine[own[0]] == on->devices->machine[own[s->dp * s->tmp]])
+                continue;
+            shared = MIN(shared, r);
+            for (uint32_t l = 0; l < n; l++) {
+                const uint32_t first = (p * s->dp + shared) * n + l;
+                assert_true(rows->send_s[at * n + l] == rows->send_s[first]);
+                assert_true(rows->return_s[at * n + l] == rows->return_s[first]);
+            }
+            found += shared > 0 && r > shared;
+        }
+    }
+    return found;
+}
+
+static void test_equal_sends(void **state)
+{
+    (void)state;
+    GError *error = NULL;
+    Cluster *cluster = cluster_load("2x6xa100-80g@ib-hdr", &error);
+    assert_no_error(error);
+    Case c = {
+        .setup = amp_setup_on(
+            cluster,
+            "gpt2:layers=6,hidden=256,heads=8,ffn=512,seq=64,vocab=128,global_batch=24")};
+    const AmpSetup *on = &c.setup;
+    g_autoptr(AmpLayers) layers = amp_layers_new(on->model, on->devices);
+    g_autoptr(GArray) found =
+        synth_amp_search(on->model, on->devices, &c.options, AMP_SEARCH, NULL, &error);
+    assert_no_error(error);
+    g_autoptr(GRand) rand = g_rand_new_with_seed(36);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2000; i++) {
+        const AmpStrategy *s =
+            &g_array_index(found, AmpCandidate, i % found->len).strategy;
+        change_places(rand, 12, 0, s->device);
+        n += check_sends(on, &c.options, layers, s);
+    }
+    print_message("%u replicas send as another one behind the first\n", n);
+    assert_true(n > 20);
+    amp_setup_clear(&c.setup);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_places),
-        cmocka_unit_test(test_cost),
-        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_equal_places), cmocka_unit_test(test_equal_sends),
+        cmocka_unit_test(test_cost),         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_divided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

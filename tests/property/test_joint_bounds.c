@@ -85,8 +85,8 @@ static void check_promises(const JointProblem *p)
             }
 }
 
-/* An entry that another one of its group calls faster has the same tp and is slower in no layer. Returns
- * how many have one. */
+/* The entry that another one of its group calls faster has the same tp and is slower in no layer.
+ * Returns how many have one. */
 static uint32_t check_faster(const JointProblem *p)
 {
     uint32_t n = 0;

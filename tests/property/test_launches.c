@@ -314,6 +314,9 @@ static void test_files(void **state)
          "--pipeline-model-parallel-layout 'Et|(tt)*2|tL' --num-layers 6 "
          "--micro-batch-size 1",
          "!a layout of 3 stages on 2 ranks: expected a multiple"},
+        {"torchrun x.py --pipeline-model-parallel-size 2 "
+         "--pipeline-model-parallel-layout 'Et*|ttttttL' --num-layers 6",
+         "!6 layers on 2 stages by the layout: expected a division"},
         {"torchrun x.py --tensor-model-parallel-size 3 --num-layers 6",
          "!expected a divisor of 8 GPUs"},
         {"torchrun x.py --tensor-model-parallel-size 2 --num-layers 12",

@@ -753,10 +753,33 @@ static void test_old_key_of_fp4(void **state)
     }
 }
 
+/* An order of devices: of two that differ one is first, from either side. Faster ones are, and of
+ * equally fast ones those with more memory. */
+static void test_order_of_devices(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load(
+        "1xa100-40g+1xa100-80g+1xv100-16g+1xh100-sxm+1xa100-80g@ib-hdr", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    for (uint32_t i = 0; i < view->n_devices; i++)
+        for (uint32_t j = 0; j < view->n_devices; j++) {
+            const Device *a = &view->device[i], *b = &view->device[j];
+            const int order = device_compare(a, b);
+            assert_int_equal(order, -device_compare(b, a));
+            if (a->rate != b->rate)
+                assert_int_equal(order<0, a->rate> b->rate);
+            else if (a->memory_bytes != b->memory_bytes)
+                assert_int_equal(order<0, a->memory_bytes> b->memory_bytes);
+        }
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order_of_devices),
         cmocka_unit_test(test_peaks_of_machines),
         cmocka_unit_test(test_old_key_of_fp4),
         cmocka_unit_test(test_bundled_machines),

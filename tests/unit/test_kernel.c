@@ -237,6 +237,37 @@ static void test_power_of_experts(void **state)
     }
 }
 
+/* A window bounds the keys that a tile of 128 queries sees: at most three of 32 tiles, not 16.5 in
+ * the mean. */
+static void test_windows(void **state)
+{
+    (void)state;
+    g_autoptr(KernelDevice) device = kernel_device_of("a100-80g");
+    const Kernel causal = CAUSAL(KERNEL_ATTENTION_FA2, 4, 4096, 32, 32, 128, true);
+    Kernel wide = causal, narrow = causal;
+    wide.attention.window = 4096;
+    narrow.attention.window = 256;
+    const double all_s = kernel_time_s(device, &causal);
+    assert_close(kernel_time_s(device, &wide), all_s, 1e-12);
+    const double part = kernel_time_s(device, &narrow) / all_s;
+    assert_true(part > 3 / 16.5 && part < 0.3); /* with what each tile begins with */
+}
+
+/* A chip of another maker, such as an Ascend, is no Pascal. */
+static void test_other_chips(void **state)
+{
+    (void)state;
+    const Kernel kernel = LINEAR(1000, 1001, 8192);
+    g_autoptr(KernelDevice) device = kernel_device_of("a100-pcie-40g");
+    static const uint32_t SM[] = {70, 60, 0};
+    double s[3];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SM); i++) {
+        device->chip.sm = SM[i];
+        s[i] = kernel_time_s(device, &kernel);
+    }
+    assert_true(s[1] != s[0] && s[2] == s[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +275,7 @@ int main(void)
         cmocka_unit_test(test_generations), cmocka_unit_test(test_narrow_numbers),
         cmocka_unit_test(test_conversion),  cmocka_unit_test(test_odd_heads),
         cmocka_unit_test(test_reports),     cmocka_unit_test(test_power_of_experts),
+        cmocka_unit_test(test_windows),     cmocka_unit_test(test_other_chips),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

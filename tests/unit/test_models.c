@@ -816,7 +816,7 @@ static void test_fused_families(void **state)
     }
 }
 
-/* The sizes of a small model differ where they can, so that dims which are mixed up do not fit: those
+/* The sizes of a small model differ where they can, so that mixed-up dims do not fit. Here
  * of a diffusion transformer's condition, whose table of labels has a row for no label. */
 static void test_small_conditions(void **state)
 {

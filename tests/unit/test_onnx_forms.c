@@ -219,7 +219,7 @@ static void test_normed_heads(void **state)
     check_ops(graph, OP_GROUPED_ATTENTION, 1);
 }
 
-/* Queries of x attend to z, whose keys and values are parts of one product or products of their own. */
+/* Queries of x attend to z, whose keys and values are parts of one product or of two. */
 static GByteArray *crossed(bool packed)
 {
     static const Line LINE[] = {{"Reshape", "k.flat heads3", "k.apart", NULL},
@@ -268,6 +268,26 @@ static void test_crossed_attention(void **state)
         assert_int_equal(graph_tensor(graph, attention->in[1])->dim[1], 3);
         check_ops(graph, OP_KV_PROJ, 1);
     }
+}
+
+/* Norms of what is no head: of the model's input, and of all that a product makes. */
+static void test_whole_norms(void **state)
+{
+    (void)state;
+    GByteArray *bytes = g_byte_array_new();
+    onnx_end(bytes, 11, 1, "x:2x5x4");
+    onnx_number(bytes, "tiny", 1e-6);
+    onnx_weight(bytes, "w:4x4");
+    onnx_weight(bytes, "o:4x4");
+    add_norm(bytes, "x", "n");
+    onnx_node(bytes, "MatMul", "n w", "p", NULL);
+    add_norm(bytes, "p", "m");
+    onnx_node(bytes, "MatMul", "m o", "y", NULL);
+    onnx_end(bytes, 12, 1, "y:2x5x4");
+    g_autoptr(Graph) graph = good(onnx_model(bytes));
+    assert_int_equal(graph_parameter_count(graph), 4 + 16 + 4 + 16);
+    check_ops(graph, OP_RMS_NORM, 2);
+    check_ops(graph, OP_LINEAR, 2);
 }
 
 /* --- elements --- */
@@ -449,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_functions),
         cmocka_unit_test(test_grouped_attention),
         cmocka_unit_test(test_crossed_attention),
+        cmocka_unit_test(test_whole_norms),
         cmocka_unit_test(test_normed_heads),
         cmocka_unit_test(test_halves),
         cmocka_unit_test(test_small_floats),

@@ -219,8 +219,8 @@ static void test_kept_memos(void **state)
     }
 }
 
-/* The key of kept times is a hash of what the times depend on, and of nothing else: priced once more,
- * or as another one of the types, a device has the same. */
+/* The key of kept times is a hash of what the times depend on, and of nothing else: priced once
+ * more, or as another one of the types, a device has the same. */
 static void test_keys(void **state)
 {
     (void)state;

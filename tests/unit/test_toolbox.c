@@ -4,6 +4,7 @@
 #include <jansson.h>
 
 #include "data/base/json.h"
+#include "data/base/text.h"
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -244,6 +245,20 @@ static void test_names_of_many_folders(void **state)
     assert_int_equal(g_rmdir(root), 0);
 }
 
+/* Colours of terminals go, with all of their numbers and nothing beside them. */
+static void test_uncolour(void **state)
+{
+    (void)state;
+    char line[] = "a \033[1;31mred\033[m and [2m\033[0m", open[] = "b\033[1",
+         plain[] = "\033x";
+    text_uncolour(line);
+    assert_string_equal(line, "a red and [2m");
+    text_uncolour(open);
+    assert_string_equal(open, "b");
+    text_uncolour(plain);
+    assert_string_equal(plain, "\033x");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_first_error),
         cmocka_unit_test(test_json_texts),
         cmocka_unit_test(test_json_has),
+        cmocka_unit_test(test_uncolour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
