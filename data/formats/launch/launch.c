@@ -8,8 +8,7 @@
 
 static bool has_megatron_flags(const Launch *launch)
 {
-    return strcmp(launch->framework, "Megatron-LM") == 0 ||
-           strcmp(launch->framework, "FlagScale") == 0;
+    return strcmp(launch->flags, "megatron") == 0;
 }
 
 static uint32_t said_number(const Launch *launch, LaunchWord word)

@@ -9,6 +9,7 @@
 
 typedef struct {
     const char *framework; /* "Megatron-LM" */
+    const char *flags;     /* "megatron": whose flags it has; "": it has keys */
     const char *runtime;   /* its kernels and memory; "": those of the strategy */
     char **value; /* [WORDS]: texts by data/formats/launch/names.h; NULL: not said */
     /* names without meaning here, with their values: "--moe-x 7" */

@@ -299,9 +299,8 @@ typedef struct {
     Launch *launch;
     GArray *names;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
-    bool flagscale;    /* flags of Megatron-LM in a section "system" */
     bool deepspeed;    /* its configuration is part of another one */
-    uint32_t taken[5]; /* names of each framework */
+    uint32_t taken[6]; /* names of each framework */
 } Reading;
 
 /* In the order in which they are asked. */
@@ -309,11 +308,16 @@ static const struct {
     const char *framework, *names; /* names: as data/launches.csv says it */
     bool flags;                    /* or paths */
     const char *runtime;
-} TABLE[] = {{"torchtitan", "torchtitan", false, "fsdp"},
-             {"DeepSpeed", "deepspeed", false, "deepspeed-2"},
-             {"accelerate", "accelerate", false, "fsdp"},
-             {"Megatron-LM", "megatron", true, ""},
-             {"metaseq", "metaseq", true, ""}};
+    /* NULL: anywhere; or where names tell it from the next row, which has the same */
+    const char *section;
+} TABLE[] = {
+    {"torchtitan", "torchtitan", false, "fsdp", NULL},
+    {"DeepSpeed", "deepspeed", false, "deepspeed-2", NULL},
+    {"accelerate", "accelerate", false, "fsdp", NULL},
+    {"FlagScale", "megatron", true, "flagscale", "(^|\\.)system\\."},
+    {"Megatron-LM", "megatron", true, "", NULL},
+    {"metaseq", "metaseq", true, "", NULL},
+};
 
 static void add_unknown(Reading *r, const char *name, const char *text)
 {
@@ -347,7 +351,9 @@ static bool take_name(Reading *r, const char *name, const char *text)
     g_autofree char *flag = g_strdelimit(g_strdup(last ? last + 1 : name), "_", '-');
     for (uint32_t t = 0; t < G_N_ELEMENTS(TABLE); t++) {
         const bool flags = TABLE[t].flags;
-        if (r->titan != (t == 0))
+        const char *section = TABLE[t].section;
+        if (r->titan != (t == 0) ||
+            (section && !g_regex_match_simple(section, name, 0, 0)))
             continue;
         const char *switched = flags && g_strcmp0(text, "true") == 0 ? NULL : text;
         if (flags && (g_strcmp0(text, "false") == 0 || g_strcmp0(text, "None") == 0))
@@ -355,7 +361,7 @@ static bool take_name(Reading *r, const char *name, const char *text)
         if (launch_take(r->names, TABLE[t].names, flags ? flag : name, switched,
                         r->launch->value)) {
             r->taken[t]++;
-            r->flagscale |= flags && g_regex_match_simple("(^|\\.)system\\.", name, 0, 0);
+            r->taken[t + 1] += section != NULL;
             return true;
         }
     }
@@ -545,14 +551,16 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, accelerate "
                "or Hugging Face, and no name in it is known",
                file);
-    r.flagscale &= TABLE[best].flags;
-    launch->framework = r.flagscale ? "FlagScale" : TABLE[best].framework;
+    if (best > 0 && TABLE[best - 1].section && r.taken[best - 1] > 0)
+        best--;
     char *const *said = launch->value;
+    const bool own = said[WORD_ZERO] || r.titan || TABLE[best].section;
+    launch->framework = TABLE[best].framework;
+    launch->flags = TABLE[best].flags ? TABLE[best].names : "";
     launch->runtime = said[WORD_LOSS_FUSION] && g_strcmp0(said[WORD_LOSS_IMPL], "te") == 0
                           ? "megatron-te-loss"
-                      : r.flagscale                ? "flagscale"
-                      : said[WORD_ZERO] || r.titan ? TABLE[best].runtime
-                                                   : "";
+                      : own ? TABLE[best].runtime
+                            : "";
     return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
 }
 
