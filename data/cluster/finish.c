@@ -10,9 +10,10 @@ bool machine_is_split(const Machine *machine)
            peers_rings(&peers, machine->gpus) == 0;
 }
 
-/* The lines of collectives among the machines of a wired cluster by the slowest port. Latencies are those of the algorithms that NCCL takes for small messages, base + rounds x hop:
- * two trees for all-reduce, halving or doubling for its halves, n - 1 simultaneous messages for
- * all-to-all. Bandwidths are the port's, which a ring passes once in each direction. */
+/* The lines of collectives among the machines of a wired cluster by the slowest port. Latencies are
+ * those of the algorithms that NCCL takes for small messages, base + rounds x hop: two trees for
+ * all-reduce, halving or doubling for its halves, n - 1 simultaneous messages for all-to-all.
+ * Bandwidths are the port's, which a ring passes once in each direction. */
 static void derive_collectives(Cluster *cluster)
 {
     const double rounds = ceil(log2(MAX(cluster->n_machines, 2)));

@@ -22,6 +22,7 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
     X(RuntimeText, Runtime, gates, gates, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
     X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT(0, MOST_COPIES), false, ALONE, 0)     \
     X(RuntimeText, Runtime, prefetch, prefetch, COUNT(0, MOST_LAYERS), false, ALONE, 0)           \
+    X(RuntimeText, Runtime, bucket, bucket_bytes, BYTES(SMALLEST), false, ALONE, 0)               \
     X(RuntimeText, Runtime, context, context_bytes, BYTES(0), false, ALONE, 0)                    \
     X(RuntimeText, Runtime, workspace, workspace_bytes, BYTES(0), false, ALONE, 0)                \
     X(RuntimeText, Runtime, communicator, communicator_bytes, BYTES(0), false, ALONE, 0)          \
@@ -88,6 +89,7 @@ static Runtime *runtime_take(Yaml *file, GError **error)
     runtime->description = g_strdup(text->description);
     runtime->source = g_strdup(text->source);
     runtime->stack = STACK_DEFAULT;
+    runtime->bucket_bytes = RUNTIME_BUCKET;
     return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error) &&
                    members_read(yaml, "", STACK, G_N_ELEMENTS(STACK), text,
                                 &runtime->stack, error)
@@ -123,6 +125,13 @@ Runtime *runtime_load(const char *name, GError **error)
         runtime->reserve = 0;
     }
     return runtime;
+}
+
+uint64_t runtime_bucket_bytes(const Runtime *runtime, uint64_t asked_bytes)
+{
+    return asked_bytes > 0 ? asked_bytes
+           : runtime       ? runtime->bucket_bytes
+                           : RUNTIME_BUCKET;
 }
 
 static double runtime_fixed_bytes(const Runtime *runtime, bool fixed,

@@ -12,11 +12,15 @@
 /* The bundled file of that name, for its options. */
 #define RUNTIME_FILE "runtimes/%s.yaml"
 
+/* Bytes of gradients that are reduced together where the file says no others: bucket_cap_mb of
+ * PyTorch's DDP. */
+enum { RUNTIME_BUCKET = 25 << 20 };
+
 typedef struct Runtime {
     char *name, *description, *source;
     uint32_t gradients, bucket_copies, float_gradients, half_gradients, handed_gradients,
         norms, gates, loss_copies, prefetch;
-    uint64_t context_bytes, workspace_bytes, communicator_bytes;
+    uint64_t bucket_bytes, context_bytes, workspace_bytes, communicator_bytes;
     double reserve, host; /* up to 1: none */
     Stack stack;          /* what it does to times */
 } Runtime;
@@ -38,6 +42,9 @@ double runtime_held_bytes(const Runtime *runtime, bool fixed, uint32_t communica
 /* The peak of buffers for which it leaves room in so many bytes; at least 1. */
 uint64_t runtime_left_bytes(const Runtime *runtime, uint64_t capacity_bytes, bool fixed,
                             uint32_t communicators);
+
+/* The bytes of gradients in a bucket where the question does not say them; NULL: as most have. */
+uint64_t runtime_bucket_bytes(const Runtime *runtime, uint64_t asked_bytes);
 
 /* Their names, sorted; free with g_strfreev. */
 char **runtime_names(void);

@@ -175,8 +175,8 @@ TensorId model_sharded_loss(Graph *graph, TensorId logits, TensorId labels);
 /* x w^T + b with new parameters NAME.weight [n, k], NAME.bias [n] (none without `bias`). */
 TensorId model_linear(Graph *graph, const char *name, TensorId x, uint32_t n, bool bias);
 
-/* Images [batch, channels, edge, edge] as tokens [batch, 1 + patches, hidden] with their positions: the
- * class token, and one per patch. */
+/* Images [batch, channels, edge, edge] as tokens [batch, 1 + patches, hidden] with their positions:
+ * the class token, and one per patch. */
 TensorId model_image_tokens(Graph *graph, TensorId x, uint32_t patch, uint32_t hidden);
 
 /* --- the parts of convolutional models --- */

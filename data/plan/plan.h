@@ -9,9 +9,6 @@
 #include "data/program/batch.h"
 #include "data/strategy/strategy.h"
 
-/* Bytes of gradients that frameworks reduce together: bucket_cap_mb of PyTorch's DDP. */
-enum { PLAN_BUCKET_DDP = 25 << 20 };
-
 /* The purpose of a split: to cut by the form over positions, the batch into parts, or by the forms
  * over shards and replicas. */
 typedef enum {

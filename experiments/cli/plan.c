@@ -4,6 +4,7 @@
 
 #include "data/base/json.h"
 #include "data/base/output.h"
+#include "data/cluster/runtime.h"
 #include "data/formats/export/export.h"
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
@@ -63,16 +64,18 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
     const uint32_t gpus = cluster_gpus(setting.cluster);
     g_autofree char *full = spec_with(*spec, launch, gpus);
     g_autoptr(Graph) graph = model_build(full, gpus, NULL, error);
+    g_autoptr(Runtime) runtime =
+        graph && *launch->runtime ? runtime_load(launch->runtime, error) : NULL;
     Strategy strategy;
-    if (!graph)
+    if (!graph || (*launch->runtime && !runtime))
         return false;
     if (!launch_strategy(launch, graph, gpus, &strategy, error))
         return kilter_prefix(error, "%s: ", file);
     g_autoptr(ClusterView) view = cluster_view(setting.cluster, GRANULARITY_GPU);
     launch_place(launch, view, &strategy);
     options->planner.strategy = strategy;
-    if (options->planner.bucket_bytes == 0) /* as in plans for a framework */
-        options->planner.bucket_bytes = PLAN_BUCKET_DDP;
+    options->planner.bucket_bytes =
+        runtime_bucket_bytes(runtime, options->planner.bucket_bytes);
     if (!*options->planner.sim.runtime && cluster_is_bare(setting.cluster))
         options->planner.sim.runtime = launch->runtime;
     SimOptions *sim = &options->planner.sim;

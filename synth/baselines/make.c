@@ -2,6 +2,7 @@
  * devices. */
 #include "synth/baselines/make.h"
 #include "balance/balance.h"
+#include "data/cluster/runtime.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
 #include "synth/answer/rounding.h"
@@ -156,7 +157,7 @@ bool baselines_make(const Question *question, Answer *answer, GError **error)
                    [BASELINES_DEEPSPEED] = {BASELINE_ZERO_EXPERT, 0},
                    [BASELINES_GSHARD] = {BASELINE_GSHARD, 0},
                    [BASELINES_TENSOR_PARALLEL] = {BASELINE_MEGATRON, 0},
-                   [BASELINES_DDP] = {BASELINE_DATA_PARALLEL, PLAN_BUCKET_DDP},
+                   [BASELINES_DDP] = {BASELINE_DATA_PARALLEL, RUNTIME_BUCKET},
                    [BASELINES_HOROVOD] = {BASELINE_DATA_PARALLEL, HOROVOD_BUCKET}};
     const Planner *planner = question->planner;
     const uint64_t bucket_bytes = VARIANT[planner->variant].bucket_bytes;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "data/cluster/runtime.h"
 #include "synth/answer/complete.h"
 #include "synth/joint/make.h"
 #include "synth/joint/menu.h"
@@ -43,6 +44,7 @@ static bool joint_choose_buckets(const JointSearch *j, GError **error)
         return true;
     g_autoptr(SimReport) before = g_steal_pointer(&answer->report);
     const double before_s = before->iteration_time_s;
+    const uint64_t bucket_bytes = plan->bucket_bytes;
     plan->bucket_bytes = 0;
     answer->enough_s = before->feasible ? before_s : 0;
     const bool done = answer_complete(answer, plan, j->question, error);
@@ -50,7 +52,7 @@ static bool joint_choose_buckets(const JointSearch *j, GError **error)
     if (!done || plan->iteration_time_s < before_s)
         return done;
     if (plan->iteration_time_s > before_s)
-        plan->bucket_bytes = PLAN_BUCKET_DDP;
+        plan->bucket_bytes = bucket_bytes;
     plan_take_report(plan, before);
     sim_report_free(answer->report);
     answer->report = g_steal_pointer(&before);
@@ -326,8 +328,7 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
                      .left = joint_steps_of(question),
                      .target = target,
                      .keeps = keeps};
-    if (plan->bucket_bytes == 0)
-        plan->bucket_bytes = PLAN_BUCKET_DDP;
+    plan->bucket_bytes = runtime_bucket_bytes(question->runtime, plan->bucket_bytes);
     if (!search_and_try(&j, error) || !joint_try_pairs(&j, error) ||
         !joint_choose_buckets(&j, error))
         return false;

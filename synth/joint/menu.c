@@ -7,6 +7,7 @@
 #include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/cluster/price.h"
+#include "data/cluster/runtime.h"
 
 /* Costs of a group: each is one more choice at every layer of the search. */
 enum { MOST_ENTRIES = 64 };
@@ -276,7 +277,7 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         if (priced[g->kind].bandwidth == 0)
             priced[g->kind] = synth_joint_line(menu, group, e->dp, e->tp, all);
         const LinkCost line = priced[g->kind];
-        const double pieces = group->n_machines > 1 ? fmin(1, all / PLAN_BUCKET_DDP) : 0;
+        const double pieces = group->n_machines > 1 ? fmin(1, all / RUNTIME_BUCKET) : 0;
         layer[g_array_index(steps->step, AmpStep, g->step).layer] +=
             2.0 * (e->dp - 1) / e->dp * all / line.bandwidth +
             (e->divides ? 2 * line.latency_s : pieces * line.latency_s);

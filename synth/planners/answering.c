@@ -133,9 +133,8 @@ static Plan *blank_plan(const Question *question, const char *cluster)
     plan->version = g_strdup(KILTER_VERSION);
     plan->bucket_bytes = question->options->bucket_bytes;
     plan->target = g_strdup(planner_options_target(question->options));
-    if (plan->target && plan->bucket_bytes == 0 &&
-        planner_can(question->planner, PLANNER_STRATEGY))
-        plan->bucket_bytes = PLAN_BUCKET_DDP;
+    if (plan->target && planner_can(question->planner, PLANNER_STRATEGY))
+        plan->bucket_bytes = runtime_bucket_bytes(question->runtime, plan->bucket_bytes);
     return plan;
 }
 
