@@ -1,4 +1,4 @@
-/* The event loop: handlers in order of time, priority and scheduling. Pending events are a heap with
+/* The event loop: handlers in order of time, priority and scheduling. Pending events are a heap,
  * four children a node. A ladder queue handled more events a second by themselves, but whole
  * simulations took as long: 65,536 GPUs in a fat tree .93 CPU s by either. */
 #include "sim/event/engine.h"
