@@ -73,8 +73,8 @@ static void keep_gradients(Adding *a, uint32_t n)
     }
 }
 
-/* Level 1 of ZeRO divides the states: a replica's part of the summed gradient, of a group of its own,
- * lies in the whole one, which stays. (Those accumulated in float32 stand already.) */
+/* Level 1 of ZeRO divides the states: a replica's part of the summed gradient, of a group of its
+ * own, lies in the whole one, which stays. (Those accumulated in float32 stand already.) */
 static void keep_whole(Adding *a, uint32_t n)
 {
     g_autofree uint32_t *part =

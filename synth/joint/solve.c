@@ -369,8 +369,8 @@ static bool is_open(const Search *s, const JointGroup *group, const JointEntry *
                            : !entry->inside || !s->o->plain;
 }
 
-/* Prepends all stages of a group that end before layer j to a label of the state. An entry that is slower in every layer than one before it is of use only where that one lacks
- * memory. */
+/* Prepends all stages of a group that end before layer j to a label of the state. An entry that is
+ * slower in every layer than one before it is of use only where that one lacks memory. */
 static void extend(Search *s, uint32_t from, uint32_t j, uint32_t state, uint32_t group)
 {
     const JointGroup *g = &s->p->group[group];
