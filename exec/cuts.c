@@ -4,20 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where all devices that share a sequence, by shards and positions, have different experts, tokens
- * are cut over the shards first, weights over the positions: both are as many only in even cuts. */
+uint32_t exec_even_experts(const Strategy *s)
+{
+    return s->etp == 1 && s->tp > 1 && s->cp > 1 && s->ep == s->tp * s->cp ? s->ep : 0;
+}
+
 static bool cuts_agree(const ExecCuts *cuts, const Plan *plan, GError **error)
 {
-    const Strategy *s = &plan->strategy;
-    const bool both = s->etp == 1 && s->tp > 1 && s->cp > 1 && s->ep == s->tp * s->cp;
-    for (uint32_t i = 0; both && i < cuts->splits->len; i++) {
+    const uint32_t even = exec_even_experts(&plan->strategy);
+    for (uint32_t i = 0; even && i < cuts->splits->len; i++) {
         const Split *split = &g_array_index(cuts->splits, Split, i);
-        if (split->kind == SPLIT_NESTED && split->units % s->ep != 0)
+        if (split->kind == SPLIT_NESTED && split->units % even != 0)
             return refuse(
                 error,
                 "etp=1 with ep=%u on all devices of a sequence: expected experts "
                 "in multiples of them, got %u",
-                s->ep, split->units);
+                even, split->units);
     }
     return true;
 }

@@ -72,7 +72,7 @@ void architecture_shrink(Architecture *a, uint32_t small, uint32_t seq)
     a->vocab = MIN(a->vocab, MIN(3 + 4 * small, MOST_VOCAB));
     a->positions = MIN(a->positions, MOST_ROWS);
     a->token_types = MIN(a->token_types, 2);
-    a->experts = MIN(a->experts, MIN(2 + small, MOST_EXPERTS));
+    a->experts = MIN(a->experts, MAX(MIN(2 + small, MOST_EXPERTS), small / 1000));
     a->top = MIN(a->top, 2);
     if (a->expert_groups > 1) { /* two groups of two experts or three */
         a->experts = MAX(a->experts + a->experts % 2, 4);

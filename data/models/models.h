@@ -68,9 +68,12 @@ typedef enum {
     SMALL_PATCH,    /* elements of a patch's edge */
     /* a few patches; without any, the least that convolutions leave something of */
     SMALL_IMAGE,
-    SMALL_BYTES,  /* of a few elements for each device */
-    SMALL_ROOM,   /* `base` where it is 0, so that small models have room for all */
-    SMALL_DEVICES /* the number of devices: a model in a file shrinks itself by it */
+    SMALL_BYTES,   /* of a few elements for each device */
+    SMALL_ROOM,    /* `base` where it is 0, so that small models have room for all */
+    SMALL_EXPERTS, /* as SMALL_SIZE, or as many as are wanted */
+    /* the number of devices, and of experts that are wanted in thousands: a model in a file shrinks
+     * itself by it */
+    SMALL_DEVICES
 } SmallWay;
 
 typedef struct {

@@ -166,7 +166,7 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
     {"kv_heads", SMALL_KEYS, 0, 0, 0},
     {"hidden", SMALL_BY_HEADS, 0, 0, 0},
     {"channels", SMALL_BY_HEADS, 0, 0, 0},
-    {"experts", SMALL_SIZE, 0, 2, 8},
+    {"experts", SMALL_EXPERTS, 0, 2, 8},
     {"patch", SMALL_PATCH, 2, 0, 2},
     {"image", SMALL_IMAGE, 0, 0, 0},
     {"edge", SMALL_SIZE, 107, 0, 107},

@@ -69,7 +69,7 @@ static bool verify_theory(const char *model, const Own *own,
     bool good = true;
     for (int i = 0; good && i < shapes; i++) {
         GRand *random = shape_random(seed, i);
-        g_autofree char *spec = model_shrink(canonical, THEORY_DEVICES, 1, random);
+        g_autofree char *spec = model_shrink(canonical, THEORY_DEVICES, 1, 0, random);
         g_autoptr(Graph) small = model_build(spec, THEORY_GPUS, NULL, error);
         g_clear_pointer(&random, g_rand_free);
         good = small && exec_is_small(small, error) &&

@@ -80,7 +80,8 @@ static const struct {
     const char *needs, *key, *values;
 } KEY[] = {
     {"pp=2", "schedule",
-     "gpipe|1f1b|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev|dualpipe"},
+     "gpipe|1f1b|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev|"
+     "dualpipe"},
     {"pp=2", "layers", "2,2|1,3"},
     {"pp=2", "recompute", "full,none|alternate,full@3-4"},
     {"pp=2", "stage_zero", "3,1|0,1"},
@@ -136,7 +137,7 @@ static char *random_combination(GRand *rand)
     if (pick(rand, 3) == 0)
         g_string_append_printf(set, " ep=%u", degree[pick(rand, 5)]);
     g_string_append_printf(set, " microbatches=%u",
-                           pick(rand, 3) ? 4 : 1 + pick(rand, 3));
+                           pick(rand, 3) ? 4 << (pick(rand, 4) == 0) : 1 + pick(rand, 3));
     for (uint32_t n = 4 * pick(rand, 7); n; n--) {
         const uint32_t k = pick(rand, G_N_ELEMENTS(KEY));
         g_autofree char *named = g_strdup_printf(" %s=", KEY[k].key);

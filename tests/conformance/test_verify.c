@@ -58,7 +58,7 @@ static void test_shrunk_models_keep_their_structure(void **state)
             g_autofree char *canonical = NULL, *unused = NULL;
             g_autoptr(Graph) graph =
                 model_build(model_info(m)->name, 8, &canonical, &error);
-            g_autofree char *spec = model_shrink(canonical, 2 + seed, 1, random);
+            g_autofree char *spec = model_shrink(canonical, 2 + seed, 1, 0, random);
             g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
             assert_no_error(error);
             assert_true(exec_same_structure(graph, small, &error));
@@ -89,7 +89,7 @@ static void test_shrunk_named_models(void **state)
                 continue; /* of images */
             g_autoptr(Graph) graph = model_build(large, 8, &canonical, &error);
             assert_no_error(error);
-            g_autofree char *spec = model_shrink(canonical, 3, 1, NULL);
+            g_autofree char *spec = model_shrink(canonical, 3, 1, 0, NULL);
             g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
             assert_no_error(error);
             if (!exec_same_structure(graph, small, &error) ||

@@ -507,7 +507,7 @@ static void test_shrunk_batch(void **state)
         assert_no_error(error);
         assert_non_null(graph);
         g_autofree char *small =
-            model_shrink(canonical, CASES[i].devices, CASES[i].microbatches, NULL);
+            model_shrink(canonical, CASES[i].devices, CASES[i].microbatches, 0, NULL);
         g_autofree char *ended = g_strconcat(small, ",", NULL);
         if (!strstr(ended, CASES[i].batch))
             fail_msg("%s: expected %s", small, CASES[i].batch);
@@ -534,7 +534,7 @@ static void test_spec_list(void **state)
     g_autoptr(Graph) graph = model_build("llama:train=lora:8", 4, &canonical, &error);
     assert_no_error(error);
     assert_non_null(graph);
-    g_autofree char *small = model_shrink(canonical, 2, 1, NULL);
+    g_autofree char *small = model_shrink(canonical, 2, 1, 0, NULL);
     assert_non_null(strstr(canonical, "hidden=4096"));
     assert_null(strstr(small, "hidden=4096"));
     assert_non_null(strstr(small, "train=lora:8"));
