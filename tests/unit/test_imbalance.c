@@ -211,7 +211,7 @@ static void test_proved(void **state)
         g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", set);
         check_shrunk(made.plan, made.graph);
     }
-    /* where all devices of a sequence have experts of their own, the small model has as many */
+    /* where all devices of a sequence have experts of their own, a small model has enough */
     g_auto(Made) whole = made_plan("manual", "olmoe-1b-7b:seq=64,global_batch=8",
                                    "dgx-h100", "tp=4 cp=2 ep=8 etp=1");
     check_shrunk(whole.plan, whole.graph);
@@ -334,8 +334,8 @@ static void test_refused(void **state)
     }
 }
 
-/* Where all devices of a sequence have different experts, the small model has as many. Experts that
- * are no multiple of these are refused, and not run with tokens and weights that are cut
+/* Where all devices of a sequence have different experts, the small model has one for each. Experts
+ * that are no multiple of these are refused, and not run with tokens and weights that are cut
  * differently. */
 static void test_too_few(void **state)
 {
