@@ -323,8 +323,8 @@ static bool add(Cluster *cluster, const char *text, GError **error)
 
 bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError **error)
 {
-    bool ok = false;
-    switch (kind) {
+    bool ok = g_utf8_validate(text, -1, NULL) || refuse(error, "expected UTF-8");
+    switch (ok ? kind : CHANGES) {
     case CHANGE_ADD:
         ok = add(cluster, text, error);
         break;
@@ -338,7 +338,7 @@ bool cluster_change(Cluster *cluster, ChangeKind kind, const char *text, GError 
         ok = scale(cluster, text, error);
         break;
     case CHANGES:
-        g_assert_not_reached();
+        break;
     }
     if (!ok)
         return kilter_prefix(error, "--%s: ", change_name(kind));
