@@ -5,15 +5,6 @@
 
 #include "exec/kernels/kernels.h"
 
-static bool drives(const Contraction *c, uint32_t operand, uint32_t loop)
-{
-    KILTER_ASSERT(operand < OP_MAX_OPERANDS && loop < OP_MAX_LOOPS);
-    for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
-        if (c->space.dim_loop[operand][d] == (int8_t)loop)
-            return true;
-    return false;
-}
-
 static void append_loop(Contraction *c, uint32_t group, uint32_t loop)
 {
     KILTER_ASSERT(loop < OP_MAX_LOOPS);
@@ -30,11 +21,11 @@ static void group_loops(Contraction *c, uint32_t operand, uint32_t rank)
         const int8_t loop = c->space.dim_loop[operand][d];
         if (loop < 0)
             continue;
-        const bool x = drives(c, c->x, (uint32_t)loop),
-                   y = drives(c, c->y, (uint32_t)loop);
+        const bool x = space_driven_dim(&c->space, c->x, (uint32_t)loop) >= 0,
+                   y = space_driven_dim(&c->space, c->y, (uint32_t)loop) >= 0;
         if (operand == c->out)
             append_loop(c, x && y ? GROUP_B : x ? GROUP_M : GROUP_N, (uint32_t)loop);
-        else if (!drives(c, c->out, (uint32_t)loop))
+        else if (space_driven_dim(&c->space, c->out, (uint32_t)loop) < 0)
             append_loop(c, GROUP_K, (uint32_t)loop);
     }
 }

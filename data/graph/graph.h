@@ -353,6 +353,8 @@ typedef struct {
     bool divides_queries; /* op_kind_divides_queries */
 } OpSpace;
 
+/* The first dim of an operand that loop `l` drives; -1: none. */
+int space_driven_dim(const OpSpace *space, uint32_t operand, uint32_t l);
 void graph_op_space(const Graph *graph, OpId id, OpSpace *space);
 /* The index of an op's class, equal for ops of equal kind, shapes and units; indices are dense. */
 uint32_t graph_op_class_index(const Graph *graph, OpId id);

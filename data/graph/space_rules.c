@@ -2,8 +2,7 @@
 #include "data/base/assert.h"
 #include "data/graph/op_class.h"
 
-/* The dim of `operand` that loop `l` drives, or -1. */
-static int driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
+int space_driven_dim(const OpSpace *space, uint32_t operand, uint32_t l)
 {
     KILTER_ASSERT(operand < OP_MAX_OPERANDS && l < space->n_loops);
     for (int d = 0; d < TENSOR_MAX_RANK; d++)
@@ -21,12 +20,12 @@ static void rule_shard(OpKind kind, uint32_t n_in, uint32_t n_out, const OpSpace
     rule->flops_replicated = flops - rule->flops_sharded;
     bool sums = false; /* l is a reduction: outputs are partial sums */
     for (uint32_t o = n_in; o < n_in + n_out; o++) {
-        int d = driven_dim(space, o, l);
+        int d = space_driven_dim(space, o, l);
         rule->form[o] = d >= 0 ? form_gather((uint32_t)d) : FORM_REDUCE;
         sums |= d < 0;
     }
     for (uint32_t i = 0; i < n_in; i++) {
-        int d = driven_dim(space, i, l);
+        int d = space_driven_dim(space, i, l);
         rule->form[i] = d >= 0                             ? form_gather((uint32_t)d)
                         : sums && (space->added >> i & 1u) ? FORM_REDUCE
                                                            : FORM_IDENTITY;

@@ -5,26 +5,16 @@
 
 #include <string.h>
 
-static bool has_loop(const OpSpace *space, const Graph *graph, TensorId tensor,
-                     uint32_t operand, int loop)
-{
-    for (uint32_t d = 0; d < graph_tensor(graph, tensor)->rank; d++)
-        if (space->dim_loop[operand][d] == loop)
-            return true;
-    return false;
-}
-
 /* Whether the input has a loop that no other input has, so that the op does more than scale or
  * shift by it. */
-static bool contracts(const Graph *graph, const Op *op, const OpSpace *space,
-                      uint32_t input)
+static bool contracts(const Op *op, const OpSpace *space, uint32_t input)
 {
-    for (int l = 0; l < (int)space->n_loops; l++) {
+    for (uint32_t l = 0; l < space->n_loops; l++) {
         bool others = false;
         for (uint32_t i = 0; i < op->n_in; i++)
             others |= i != input && !(space->added >> i & 1u) &&
-                      has_loop(space, graph, op->in[i], i, l);
-        if (!others && has_loop(space, graph, op->in[input], input, l))
+                      space_driven_dim(space, i, l) >= 0;
+        if (!others && space_driven_dim(space, input, l) >= 0)
             return true;
     }
     return false;
@@ -37,7 +27,7 @@ bool pattern_weight(const Graph *graph, OpId id, uint32_t *weight)
     graph_op_space(graph, id, &space);
     for (uint32_t i = 0; i < op->n_in; i++)
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER &&
-            !(space.added >> i & 1u) && contracts(graph, op, &space, i)) {
+            !(space.added >> i & 1u) && contracts(op, &space, i)) {
             *weight = i;
             return true;
         }
@@ -59,9 +49,9 @@ static const char *pattern_of_loop(const Graph *graph, OpId id, uint32_t weight,
     OpSpace space;
     graph_op_space(graph, id, &space);
     uint32_t x = flowing_input(graph, op);
-    bool in_w = has_loop(&space, graph, op->in[weight], weight, loop);
-    bool in_x = has_loop(&space, graph, op->in[x], x, loop);
-    bool in_y = has_loop(&space, graph, op->out[0], op->n_in, loop);
+    bool in_w = space_driven_dim(&space, weight, (uint32_t)loop) >= 0;
+    bool in_x = space_driven_dim(&space, x, (uint32_t)loop) >= 0;
+    bool in_y = space_driven_dim(&space, op->n_in, (uint32_t)loop) >= 0;
     if (!in_w)
         return space.dim_loop[x][0] == loop ? PATTERN_DATA : "sequence parallel";
     if (in_x)

@@ -127,12 +127,9 @@ static uint32_t operands_with(const Listing *l, uint32_t loop)
 {
     uint32_t set = 0;
     const uint32_t operand[] = {0, 1, l->op->n_in};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(operand); i++) {
-        const Tensor *tensor = graph_tensor(l->graph, operand_of(l, operand[i]));
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            if (l->space.dim_loop[operand[i]][d] == (int8_t)loop)
-                set |= 1u << i;
-    }
+    for (uint32_t i = 0; i < G_N_ELEMENTS(operand); i++)
+        if (space_driven_dim(&l->space, operand[i], loop) >= 0)
+            set |= 1u << i;
     return set;
 }
 

@@ -12,7 +12,7 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
     uint32_t last = SIM_NO_TASK, ready = 0;
     for (uint32_t k = 0; k < team->n_lanes; k++) {
         const uint32_t dep =
-            task_made_for_collective(lower, made, lanes->index[team->lane[k]]);
+            task_made_for(lower, made, lanes->index[team->lane[k]], true);
         if (dep != last)
             task_add_dep(lower, dep);
         if (dep != SIM_NO_TASK)

@@ -56,8 +56,8 @@ void task_lower_compute(Lower *lower, const Instr *instr, SimTask task)
         for (uint32_t i = 0; i < op->n_in; i++)
             task_add_dep(
                 lower,
-                task_made_for_compute(
-                    lower, task_maker(lower, instr, op->in[i], instr->form[i]), k));
+                task_made_for(lower, task_maker(lower, instr, op->in[i], instr->form[i]),
+                              k, false));
         task_ahead_wait(lower, task.instr, k);
         task.lane = lanes->lane[k];
         task.duration_s =

@@ -79,10 +79,10 @@ uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep);
 /* The task that communicates an instance to a lane (by index in the group), or SIM_NO_TASK. */
 uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index);
 
-/* The task that a computation on a lane waits for, or SIM_NO_TASK; and the task that a collective
+/* The task that a computation on a lane waits for, or SIM_NO_TASK; or the one that a collective
  * waits for, which skips the inner communication of another collective. */
-uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index);
-uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index);
+uint32_t task_made_for(const Lower *lower, const Made *made, uint32_t index,
+                       bool collective);
 
 /* Whether a collective sums the gradient of a parameter. */
 bool task_reduces_gradient(const Graph *graph, const Instr *instr);

@@ -56,23 +56,15 @@ static uint32_t joined_task(const Lower *lower, const Made *made, uint32_t index
     return g_array_index(lower->joined, uint32_t, made->compute + lane);
 }
 
-uint32_t task_made_for_compute(const Lower *lower, const Made *made, uint32_t index)
+uint32_t task_made_for(const Lower *lower, const Made *made, uint32_t index,
+                       bool collective)
 {
-    if (made->joined)
-        return joined_task(lower, made, index);
-    if (made->compute != SIM_NO_TASK)
-        return made->compute + index;
-    return made->communicate == SIM_NO_TASK ? SIM_NO_TASK
-                                            : task_communicated(lower, made, index);
-}
-
-uint32_t task_made_for_collective(const Lower *lower, const Made *made, uint32_t index)
-{
-    if (made->joined)
-        return joined_task(lower, made, index);
-    if (made->communicate != SIM_NO_TASK)
-        return task_communicated(lower, made, index);
-    return made->compute == SIM_NO_TASK ? SIM_NO_TASK : made->compute + index;
+    const bool computed = made->compute != SIM_NO_TASK,
+               sent = made->communicate != SIM_NO_TASK;
+    return made->joined                        ? joined_task(lower, made, index)
+           : sent && (collective || !computed) ? task_communicated(lower, made, index)
+           : computed                          ? made->compute + index
+                                               : SIM_NO_TASK;
 }
 
 bool task_reduces_gradient(const Graph *graph, const Instr *instr)

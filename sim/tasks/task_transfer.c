@@ -18,7 +18,7 @@ static void add_senders(Lower *lower, const Instr *instr, const SimTeam *team,
                  ->team[lanes->first[AXIS_POSITIONS] + lanes->team_of[first]];
         for (uint32_t k = 0; k < senders->n_lanes; k++) {
             const uint32_t dep =
-                task_made_for_collective(lower, made, lanes->index[senders->lane[k]]);
+                task_made_for(lower, made, lanes->index[senders->lane[k]], true);
             if (dep != last)
                 task_add_dep(lower, dep);
             last = dep;
@@ -47,7 +47,7 @@ static void lower_join(Lower *lower, const Instr *instr)
     for (uint32_t k = 0; k < from->n_lanes; k++)
         if (to->index[from->lane[k]] != SIM_NO_LANE)
             g_array_index(lower->joined, uint32_t, target->compute + from->lane[k]) =
-                task_made_for_collective(lower, made, k);
+                task_made_for(lower, made, k, true);
 }
 
 void task_lower_transfer(Lower *lower, const Instr *instr, SimTask task)

@@ -16,15 +16,6 @@ static bool rule_over(const Graph *graph, OpId op, int l, Rule *rule)
     return false;
 }
 
-static bool drives(const OpSpace *space, uint32_t operand, int l)
-{
-    KILTER_ASSERT(operand < OP_MAX_OPERANDS && l < (int)space->n_loops);
-    for (uint32_t d = 0; d < TENSOR_MAX_RANK; d++)
-        if (space->dim_loop[operand][d] == l)
-            return true;
-    return false;
-}
-
 /* The number of the op's factors (inputs that are not added), except factor `except`, that have
  * loop `l`. */
 static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
@@ -32,7 +23,8 @@ static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t excep
     KILTER_ASSERT(except <= op->n_in);
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_in; i++)
-        n += i != except && !(space->added >> i & 1u) && drives(space, i, l);
+        n += i != except && !(space->added >> i & 1u) &&
+             space_driven_dim(space, i, l) >= 0;
     return n;
 }
 
@@ -49,7 +41,8 @@ bool columns_rule(const Graph *graph, OpId id, bool experts, uint32_t ways, Rule
             int l = space.dim_loop[i][d];
             bool column = !(space.added >> i & 1u) && !count_factors(op, &space, i, l);
             is_weight |= column;
-            if ((experts ? !column && drives(&space, op->n_in, l) : column) &&
+            if ((experts ? !column && space_driven_dim(&space, op->n_in, l) >= 0
+                         : column) &&
                 space.loop[l].shardable && (over < 0 || weight->units[d] >= ways))
                 over = l;
         }

@@ -1,7 +1,7 @@
-/* Every clock (synth/clocks.h) on random programs of its domain, under every cost alone and several
+/* Every clock (tests/conformance/clocks.h) on random programs of its domain, under every cost alone and several
  * together: its time is as far from the fidelity's as its row says. */
 #include "sim/flow/execution.h"
-#include "synth/clocks.h"
+#include "tests/conformance/clocks.h"
 
 #include <math.h>
 

@@ -98,25 +98,31 @@ bool onnx_unsqueeze_shape(const Inference *s)
     return onnx_set_shape(s->out, rank, dim);
 }
 
-bool onnx_squeeze_shape(const Inference *s)
+/* The shape without axes, or with extents of 1 there. No axes: all, or those of extent 1. */
+static bool without_axes(const Inference *s, bool keep, bool squeezes)
 {
+    const OnnxValue *x = s->in[0];
     int64_t axes[ONNX_MAX_RANK];
     uint64_t dim[ONNX_MAX_RANK];
-    const OnnxValue *x = s->in[0];
-    const int n = axes_of(s, axes);
     uint32_t rank = 0;
+    const int n = axes_of(s, axes);
     if (!x || n < 0)
         return false;
     for (uint32_t d = 0; d < x->rank; d++) {
-        bool gone = n == 0 && x->dim[d] == 1;
+        bool gone = n == 0 && (!squeezes || x->dim[d] == 1);
         for (int i = 0; i < n; i++)
             gone |= onnx_axis(axes[i], x->rank) == d;
-        if (gone && x->dim[d] != 1)
+        if (gone && squeezes && x->dim[d] != 1)
             return false;
-        if (!gone)
-            dim[rank++] = x->dim[d];
+        if (!gone || keep)
+            dim[rank++] = gone ? 1 : x->dim[d];
     }
     return onnx_set_shape(s->out, rank, dim);
+}
+
+bool onnx_squeeze_shape(const Inference *s)
+{
+    return without_axes(s, false, true);
 }
 
 bool onnx_expand_shape(const Inference *s)
@@ -239,22 +245,7 @@ bool onnx_slice_shape(const Inference *s)
 
 bool onnx_reduce_shape(const Inference *s)
 {
-    const OnnxValue *x = s->in[0];
-    int64_t axes[ONNX_MAX_RANK];
-    uint64_t dim[ONNX_MAX_RANK];
-    uint32_t rank = 0;
-    const int n = axes_of(s, axes);
-    const bool keep = onnx_int(s->node, "keepdims", 1);
-    if (!x || n < 0)
-        return false;
-    for (uint32_t d = 0; d < x->rank; d++) {
-        bool gone = n == 0;
-        for (int i = 0; i < n; i++)
-            gone |= onnx_axis(axes[i], x->rank) == d;
-        if (!gone || keep)
-            dim[rank++] = gone ? 1 : x->dim[d];
-    }
-    return onnx_set_shape(s->out, rank, dim);
+    return without_axes(s, onnx_int(s->node, "keepdims", 1), false);
 }
 
 bool onnx_shape_shape(const Inference *s)
