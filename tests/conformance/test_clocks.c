@@ -1,4 +1,4 @@
-/* Every clock (tests/conformance/clocks.h) on random programs of its domain, under every cost alone and several
+/* Every clock (clocks.h) on random programs of its domain, under every cost alone and several
  * together: its time is as far from the fidelity's as its row says. */
 #include "sim/flow/execution.h"
 #include "tests/conformance/clocks.h"
