@@ -4,14 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t exec_even_experts(const Strategy *s)
+static bool divides_experts(const Strategy *s)
 {
-    return s->etp == 1 && s->tp > 1 && s->cp > 1 && s->ep == s->tp * s->cp ? s->ep : 0;
+    return s->etp == 1 && s->ep == s->tp * s->cp;
+}
+
+uint32_t exec_even(const Strategy *s)
+{
+    return s->tp > 1 && s->cp > 1 && (divides_experts(s) || s->cp_comm == CP_COMM_A2A)
+               ? s->tp * s->cp
+               : 0;
+}
+
+/* Whether attention by parts of the heads of a part of them has equal ones. */
+static bool heads_agree(const Plan *plan, const Graph *graph, GError **error)
+{
+    items_each (const Instr, instr, plan->program->instr, plan->program->n) {
+        const Op *op =
+            instr->kind == INSTR_COMPUTE ? graph_get_op(graph, instr->op) : NULL;
+        if (!op || !op_kind_is_attention(op->kind) || plan->program->n_groups == 0)
+            continue;
+        const Form inside = form_inside(instr->form[0]);
+        if (!form_is_gather(inside) || form_shards(instr->form[0]) != inside)
+            continue;
+        const DeviceGroup *group = &plan->program->group[instr->group];
+        const uint32_t n = group->n_devices * group_shards(group),
+                       units = graph_tensor(graph, op->in[0])->units[form_dim(inside)];
+        if (units % n != 0)
+            return refuse(
+                error, "%s by heads on %u devices: expected a multiple of them, got %u",
+                op->name, n, units);
+    }
+    return true;
 }
 
 static bool cuts_agree(const ExecCuts *cuts, const Plan *plan, GError **error)
 {
-    const uint32_t even = exec_even_experts(&plan->strategy);
+    const Strategy *s = &plan->strategy;
+    const uint32_t even = divides_experts(s) ? exec_even(s) : 0;
     for (uint32_t i = 0; even && i < cuts->splits->len; i++) {
         const Split *split = &g_array_index(cuts->splits, Split, i);
         if (split->kind == SPLIT_NESTED && split->units % even != 0)
@@ -31,7 +61,7 @@ ExecCuts *exec_cuts_new(const Plan *plan, const Graph *graph, GError **error)
         !plan_layout_init(&cuts->layout, plan, graph, error))
         return NULL;
     cuts->splits = plan_rounded_splits(plan, graph, cuts->layout.batch);
-    if (!cuts_agree(cuts, plan, error))
+    if (!cuts_agree(cuts, plan, error) || !heads_agree(plan, graph, error))
         return NULL;
     return g_steal_pointer(&cuts);
 }

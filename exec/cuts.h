@@ -9,10 +9,11 @@ typedef struct {
     GArray *splits; /* of Split: every split that the program needs */
 } ExecCuts;
 
-/* Where all devices that share a sequence, by shards and positions, have different experts, tokens
- * are cut over the shards first, weights over the positions: both are as many only where experts
- * are a multiple of these devices, whose number it returns. 0: experts can be any number. */
-uint32_t exec_even_experts(const Strategy *strategy);
+/* Where all devices that share a sequence, by shards and positions, have experts or heads of their
+ * own, some tensors are cut over the shards first, others over the positions: the parts are as many
+ * only where experts and heads are a multiple of these devices, whose number it returns; 0: they can
+ * be any number. */
+uint32_t exec_even(const Strategy *strategy);
 
 /* The cuts by the plan's splits, or, where the plan has none, by its rounded ratios. Fails as
  * plan_check_groups and batch_forms_new do. */

@@ -346,7 +346,7 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     g_autoptr(Program) few = few_microbatches(plan->program);
     g_autofree char *spec = model_shrink(plan->model, plan->n_devices,
                                          few->n_microbatches * whole_samples(plan, graph),
-                                         exec_even_experts(&plan->strategy), random);
+                                         exec_even(&plan->strategy), random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
         model_build_from(spec, plan->content, plan->n_devices, &canonical, error);

@@ -25,7 +25,7 @@ static void shrink_layer(const Architecture *a, LayerFacts *l, uint32_t small,
 {
     const uint32_t group = MIN(l->heads / MAX(l->kv_heads, 1), 2);
     const bool whole = l->rotary == l->head_size;
-    l->kv_heads = MIN(l->kv_heads, MIN(1 + small, MOST_HEADS));
+    l->kv_heads = MIN(l->kv_heads, MAX(MIN(1 + small, MOST_HEADS), small / 1000));
     l->heads = l->kv_heads * MAX(group, 1);
     if (l->mixer == MIXER_LATENT) {
         l->rotary = MIN(l->rotary, SHARED);

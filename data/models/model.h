@@ -61,10 +61,11 @@ bool model_content(const char *spec, char **content, GError **error);
 /* The spec of `canonical` (a model with every parameter) with small sizes of the same structure
  * (layers, ops, names): large enough, where that is affordable, that uneven ratios over `n_devices`
  * cut them unevenly. `random`, if not NULL, varies the sizes. Sizes that are already small stay.
- * The batch stays a multiple of `n_microbatches`. experts: how many layers have if they had as
- * many; 0: a few. Caller frees. */
+ * The batch stays a multiple of `n_microbatches`. even: of how many
+ * heads of keys, and experts, there are so many, or all where these are fewer; 0: a few. Caller
+ * frees. */
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
-                   uint32_t experts, GRand *random);
+                   uint32_t even, GRand *random);
 
 /* The facts of an ONNX file, and how its nodes are taken, as the text of a JSON object: nodes, ops
  * (by type), opset, ir_version, inputs, outputs, float_parameters, external_tensors, value_infos;

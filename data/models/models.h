@@ -70,9 +70,9 @@ typedef enum {
     SMALL_IMAGE,
     SMALL_BYTES,   /* of a few elements for each device */
     SMALL_ROOM,    /* `base` where it is 0, so that small models have room for all */
-    SMALL_EXPERTS, /* as SMALL_SIZE, or as many as are wanted */
-    /* the number of devices, and of experts that are wanted in thousands: a model in a file shrinks
-     * itself by it */
+    SMALL_EXPERTS, /* as SMALL_SIZE, or as many as have to be even */
+    /* the number of devices, and in thousands the even one of heads and experts: a model in a file
+     * shrinks itself by it */
     SMALL_DEVICES
 } SmallWay;
 

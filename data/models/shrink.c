@@ -13,7 +13,7 @@ enum { HEAD_SIZE = 3, PATCHES = 3, POOLED_EDGE = 32 };
 enum { ELEMENT_BYTES = 4 };
 
 typedef struct {
-    uint32_t n_devices, n_microbatches, experts;
+    uint32_t n_devices, n_microbatches, even;
     GRand *random;
     /* as they were; 0: the model has none */
     uint64_t old_heads, old_keys, old_patch;
@@ -69,9 +69,11 @@ static void find_common(Shrink *s, char **pairs)
     const uint64_t several =
         MIN(size_of(row_of("heads"), s->n_devices, s->random), s->old_heads);
     /* Where queries share keys, two of each do. */
-    s->heads = s->old_keys > 0 && s->old_keys < s->old_heads
-                   ? MIN(MAX(2 * 2, several + several % 2), s->old_heads)
-                   : several;
+    s->heads =
+        s->old_keys > 0 && s->old_keys < s->old_heads
+            ? MIN(MAX(MAX(2 * 2, several + several % 2), 2 * s->even), s->old_heads)
+        : s->even > 0 ? MIN(s->even, s->old_heads)
+                      : several;
     s->patch = MIN(size_of(row_of("patch"), s->n_devices, NULL), s->old_patch);
     s->head_size = vary(s->random, HEAD_SIZE);
     s->patches = vary(s->random, PATCHES);
@@ -88,8 +90,7 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
     case SMALL_SIZE:
         return MIN(size_of(row, s->n_devices, s->random), value);
     case SMALL_EXPERTS:
-        return MIN(s->experts ? s->experts : size_of(row, s->n_devices, s->random),
-                   value);
+        return MIN(s->even ? s->even : size_of(row, s->n_devices, s->random), value);
     case SMALL_FACTOR:
         return MIN(size_of(row, s->n_devices, NULL), value);
     case SMALL_BATCH:
@@ -110,9 +111,9 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
     case SMALL_BYTES:
         return ELEMENT_BYTES * vary(s->random, 1 + 2 * s->n_devices);
     case SMALL_DEVICES:
-        return value > 0    ? value
-               : s->experts ? 1000 * s->experts + vary(s->random, MIN(s->n_devices, 900))
-                            : vary(s->random, s->n_devices);
+        return value > 0 ? value
+               : s->even ? 1000 * s->even + vary(s->random, MIN(s->n_devices, 900))
+                         : vary(s->random, s->n_devices);
     case SMALL_ROOM:
         return row->base;
     }
@@ -120,13 +121,13 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
 }
 
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
-                   uint32_t experts, GRand *random)
+                   uint32_t even, GRand *random)
 {
     const char *list = model_spec_list(canonical);
     if (!*list)
         return g_strdup(canonical);
     g_auto(GStrv) pairs = g_strsplit(list, ",", -1);
-    Shrink s = {n_devices, n_microbatches, experts, .random = random};
+    Shrink s = {n_devices, n_microbatches, even, .random = random};
     find_common(&s, pairs);
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_append_len(text, canonical, list - canonical);

@@ -185,6 +185,13 @@ static bool rule_by_expert(const Graph *graph, OpId id, uint32_t ways, const For
     return false;
 }
 
+/* Whether an op is an adapter's first factor, which the second one reads whole: if it were cut by
+ * rows, its sum with the product beside it would be whole, and so would all that reads this. */
+static bool leads_adapter(const Op *op)
+{
+    return g_str_has_suffix(op->name, ".lora_a");
+}
+
 /* Cuts each op by rows or along with its cut inputs, else by columns, else not at all. `held`: the
  * forms for later ops. With sequence[layer] all other ops are cut along the sequence, and partial
  * sums are reduce-scattered to it. With `experts` these are whole, and divided among the devices;
@@ -217,10 +224,9 @@ static void assign_tensor_parallel(const Graph *graph, OpId loss, uint32_t ways,
             const bool sums = divides && rule->form[op->n_in + o] == FORM_REDUCE &&
                               has_sequence(graph, op->out[o]);
             a->gradient[op->out[o]] = sums ? SEQUENCE : form;
-            held[op->out[o]] =
-                of_experts[op->out[o]] || (!along && (absorbed[op->out[o]] >> form & 1u))
-                    ? form
-                    : FORM_IDENTITY;
+            const bool stays =
+                !along && !leads_adapter(op) && (absorbed[op->out[o]] >> form & 1u) != 0;
+            held[op->out[o]] = of_experts[op->out[o]] || stays ? form : FORM_IDENTITY;
         }
     }
 }

@@ -409,6 +409,20 @@ static void test_both_ways(void **state)
                          state_bytes("dp=8 microbatches=2", c));
 }
 
+/* Adapters leave the products beside them cut: the devices that tp joins divide all weights but the
+ * small ones. */
+static void test_adapters(void **state)
+{
+    (void)state;
+    static const char ADAPTED[] =
+        "llama:layers=4,hidden=64,heads=8,kv_heads=8,ffn=96,seq=64,"
+        "vocab=64,global_batch=64,train=lora:8";
+    assert_at_most((double)fullest(ADAPTED, "tp=2 dp=4", MEMORY_WEIGHTS),
+                   0.6 * (double)fullest(ADAPTED, "dp=8", MEMORY_WEIGHTS));
+    assert_true(prove("manual", LLAMA ",train=lora:2",
+                      "tp=2 dp=2 pp=2 microbatches=2 sequence_parallel=on"));
+}
+
 /* No instruction of the exchange can be left out or come before another, except that a pipeline may
  * leave for its gradient before others do. */
 static void test_the_exchange_is_checked(void **state)
@@ -550,6 +564,7 @@ int main(void)
         cmocka_unit_test(test_shared_parameters),
         cmocka_unit_test(test_equal_pipelines_are_replicas),
         cmocka_unit_test(test_both_ways),
+        cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_the_exchange_is_checked),
         cmocka_unit_test(test_memory_of_layers),
         cmocka_unit_test(test_joined_samples),

@@ -211,10 +211,13 @@ static void test_proved(void **state)
         g_auto(Made) made = made_plan("manual", MODEL "0", "dgx-h100", set);
         check_shrunk(made.plan, made.graph);
     }
-    /* where all devices of a sequence have experts of their own, a small model has enough */
-    g_auto(Made) whole = made_plan("manual", "olmoe-1b-7b:seq=64,global_batch=8",
-                                   "dgx-h100", "tp=4 cp=2 ep=8 etp=1");
-    check_shrunk(whole.plan, whole.graph);
+    /* where all devices of a sequence have experts or heads of their own */
+    static const char *const OWN[] = {"tp=4 cp=2 ep=8 etp=1", "tp=4 cp=2 cp_comm=a2a"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OWN); i++) {
+        g_auto(Made) whole = made_plan("manual", "olmoe-1b-7b:seq=4096,global_batch=8",
+                                       "dgx-h100", OWN[i]);
+        check_shrunk(whole.plan, whole.graph);
+    }
     g_autofree char *small = model_shrink(MODEL "0", 4, 1, 0, NULL);
     g_autoptr(Graph) graph = model_build(small, 4, NULL, NULL);
     const Tensor *slots = graph_tensor(graph, graph_find(graph, "layers.0.moe.route"));
