@@ -105,13 +105,15 @@ static void report_hosts(const SimCase *sim, SimReport *report)
     report->feasible &= worst <= 0;
 }
 
-void sim_report_fit(SimReport *report, const Program *program, const Graph *graph,
-                    const ClusterView *view)
+/* Whether the peaks fit, the worst device, and the instruction at its peak. */
+static void report_fit(const SimCase *sim, SimReport *report)
 {
+    const Program *program = sim->plan->program;
+    const ProgramBlocks *blocks = sim->options->blocks;
     double worst = -INFINITY;
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const double over =
-            (double)report->memory_bytes[j] - (double)cluster_view_capacity(view, j);
+            (double)report->memory_bytes[j] - (double)cluster_view_capacity(sim->view, j);
         if (over > worst) {
             worst = over;
             report->worst_device = j;
@@ -119,10 +121,10 @@ void sim_report_fit(SimReport *report, const Program *program, const Graph *grap
     }
     report->feasible = worst <= 0;
     report->missing_bytes = report->feasible ? 0 : (uint64_t)worst;
-    g_clear_pointer(&report->worst_instr, g_free);
+    const uint32_t at = report->memory_instr[report->worst_device];
     if (program->n > 0)
         report->worst_instr = instr_text(
-            &program->instr[report->memory_instr[report->worst_device]], graph);
+            &program->instr[blocks ? program_blocks_place(blocks, at) : at], sim->graph);
 }
 
 /* Peaks of all devices, whether they fit, and the worst device. */
@@ -136,8 +138,7 @@ static void report_memory(const SimCase *sim, SimReport *report)
         report->memory_bytes[j] += (uint64_t)ceil(
             sim_runtime_bytes(sim->runtime, sim->plan, &sim->view->device[j],
                               (double)report->memory_bytes[j]));
-    if (!sim->options->blocks) /* else instructions are those of the whole program */
-        sim_report_fit(report, sim->plan->program, sim->graph, sim->view);
+    report_fit(sim, report);
     if (sim->plan->strategy.offload)
         report_hosts(sim, report);
 }
@@ -167,47 +168,55 @@ static SimReport *new_report(const SimCase *sim, const char *fidelity)
 }
 
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
-                    GError **error)
+                    const SimOptions *options, GError **error)
 {
     if (plan->n_devices != view->n_devices)
         return refuse(error, "the plan is for %u devices, the cluster has %u",
                       plan->n_devices, view->n_devices);
-    if (!plan_check_groups(plan, error))
-        return false;
-    return program_check(plan->program, graph, error);
+    return plan_check_groups(plan, error) &&
+           (options->blocks || program_check(plan->program, graph, error));
 }
 
-/* Times of the iteration and of the devices, from the timeline. */
-static void report_times(const Program *program, SimReport *report)
+void sim_report_times(SimReport *report, SimTally *tally, const SimPath *path,
+                      const uint32_t *lane, bool successive)
 {
-    g_assert(report->iteration_time_s >= 0);
-    const SimTimeline *timeline = report->timeline;
-    g_autofree SimBreakdown *of = g_new(SimBreakdown, timeline->n_lanes);
-    uint32_t n_path;
-    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
-    sim_timeline_breakdown(timeline, of);
+    g_assert(path->end_s >= 0);
+    g_autofree SimBreakdown *of = g_new(SimBreakdown, tally->n_lanes);
     uint32_t slowest = 0;
-    const double end_s = sim_timeline_end_s(timeline),
-                 time_s = sim_timeline_time_s(timeline, program, &slowest);
-    report->iteration_time_s = timeline->lost_s + time_s;
+    sim_tally_breakdown(tally, path->end_s, of);
+    sim_tally_stages(tally, path->end_s, report);
+    report->iteration_time_s =
+        successive ? sim_tally_period_s(tally, &slowest) : path->end_s;
     for (uint32_t j = 0; j < report->n_devices; j++) {
-        const SimBreakdown *b = &of[timeline->lane[j]];
-        report->busy_s[j] = b->compute_s;
-        report->comm_busy_s[j] = b->exposed_s;
-        report->hidden_s[j] = b->hidden_s;
+        report->busy_s[j] = of[lane[j]].compute_s;
+        report->comm_busy_s[j] = of[lane[j]].exposed_s;
+        report->hidden_s[j] = of[lane[j]].hidden_s;
     }
-    report->comm_s = report->comp_s = 0;
-    for (uint32_t i = 0; i < n_path; i++) {
-        const SimSpan *span = &timeline->span[path[i]];
-        *(span->lane == SIM_TEAM ? &report->comm_s : &report->comp_s) +=
-            span->end_s - span->start_s;
-        report->launch_s += span->launch ? span->end_s - span->start_s : 0;
-    }
-    if (time_s < end_s) { /* on the device that sets the pace */
-        report->comm_s = fmin(of[slowest].exposed_s, time_s);
-        report->comp_s = time_s - report->comm_s;
+    report->comm_s = path->comm_s;
+    report->comp_s = path->comp_s;
+    report->launch_s = path->launch_s;
+    if (report->iteration_time_s < path->end_s) { /* on the device that sets the pace */
+        report->comm_s = fmin(of[slowest].exposed_s, report->iteration_time_s);
+        report->comp_s = report->iteration_time_s - report->comm_s;
         report->launch_s = 0;
     }
+}
+
+/* Times from the timeline; `stage` has those of an SPMD program's stages. */
+static void report_times(const SimCase *sim, SimReport *report)
+{
+    const SimTimeline *timeline = report->timeline;
+    const bool staged = !sim->linear || fidelity_can(report->fidelity, FIDELITY_STREAMS);
+    g_autoptr(SimTally) tally =
+        sim_timeline_tally(timeline, sim->plan->program, staged ? report->n_stages : 0);
+    SimPath along = {.end_s = sim_timeline_end_s(timeline)};
+    uint32_t n_path;
+    g_autofree uint32_t *path = sim_timeline_critical_path(timeline, &n_path);
+    for (uint32_t i = 0; i < n_path; i++)
+        sim_path_add(&along, &timeline->span[path[i]]);
+    sim_report_times(report, tally, &along, timeline->lane,
+                     sim->plan->program->successive);
+    report->iteration_time_s += timeline->lost_s;
 }
 
 CLEAR_DEFINE(sim_prepared_clear, SimPrepared, prepared,
@@ -243,7 +252,7 @@ bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
 {
     SimCase *sim = &prepared->sim;
     *prepared = (SimPrepared){.sim = {.plan = plan, .graph = graph, .options = options}};
-    if (!sim_check_plan(plan, graph, view, error) ||
+    if (!sim_check_plan(plan, graph, view, options, error) ||
         !cluster_view_check_times(view, graph, error) ||
         !prepare_view(prepared, plan, graph, view, options, error) ||
         !(sim->parts = prepared->parts = sim_parts_new(plan, graph, error)))
@@ -290,7 +299,7 @@ static bool run_step(const SimCase *sim, SimReport *report, GError **error)
     if (!EVALUATORS[fidelity_of(report->fidelity)](sim, report, error))
         return false;
     if (report->timeline && !sim->options->blocks)
-        report_times(sim->plan->program, report);
+        report_times(sim, report);
     return true;
 }
 

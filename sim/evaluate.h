@@ -3,6 +3,8 @@
 #pragma once
 
 #include "data/plan/fidelity.h"
+#include "data/program/blocks.h"
+#include "sim/flow/tally.h"
 #include "sim/tasks/parts.h"
 
 typedef struct SimLayerTimes SimLayerTimes; /* sim/tasks/layer_times.h */
@@ -47,9 +49,25 @@ bool sim_prepare(SimPrepared *prepared, const Plan *plan, const Graph *graph,
                  const ClusterView *view, const SimOptions *options, GError **error);
 AUTOCLEAR(sim_prepared_clear, SimPrepared)
 
-/* Whether the peaks of a report fit, the worst device, and the instruction at its peak. */
-void sim_report_fit(SimReport *report, const Program *program, const Graph *graph,
-                    const ClusterView *view);
+/* The longest path of an iteration, or up to a span: its end and what it consists of. */
+typedef struct {
+    double end_s, comm_s, comp_s, launch_s;
+} SimPath;
+
+static inline void sim_path_add(SimPath *path, const SimSpan *span)
+{
+    const double s = span->end_s - span->start_s;
+    *(span->lane == SIM_TEAM ? &path->comm_s : &path->comp_s) += s;
+    path->launch_s += span->launch ? s : 0;
+}
+
+/* The plan of the few microbatches that are unlike each other, and options for it; NULL: none. */
+ProgramBlocks *sim_shorten(const Plan *plan, const Graph *graph, Plan *part,
+                           SimOptions *options);
+
+/* Times of the iteration, of its stages and of its devices. lane: [device]. */
+void sim_report_times(SimReport *report, SimTally *tally, const SimPath *path,
+                      const uint32_t *lane, bool successive);
 
 /* The US dollars for what an iteration sends between regions (ClusterView.toll), by the algorithms
  * that flow takes; 0 where no link has a price (sim/flow/flow.c). KILTER_ERROR_INPUT: sim_lower. */
@@ -59,9 +77,9 @@ bool sim_flow_toll(const SimCase *sim, double *dollars, GError **error);
  * step can be run. */
 bool sim_check_steps(const Plan *plan, GError **error);
 
-/* Checks the plan's number of devices and its program. */
+/* Checks the plan's number of devices and its program; a part was checked when it was made. */
 bool sim_check_plan(const Plan *plan, const Graph *graph, const ClusterView *view,
-                    GError **error);
+                    const SimOptions *options, GError **error);
 
 /* Devices of one kind with equal shares, which therefore have equal times and memory. */
 typedef struct {

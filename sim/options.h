@@ -73,7 +73,6 @@ typedef struct {
     double enough_s;
     /* stage: time and memory of a program of which the plan has the part; NULL: it has all */
     const struct ProgramBlocks *blocks;
-    bool brief;    /* a long pipeline's report may be without what its devices do when */
     bool separate; /* devices that do the same are simulated one by one */
 } SimOptions;
 

@@ -344,9 +344,8 @@ typedef struct {
      * lacks; 0: nothing is offloaded */
     uint32_t host;
     uint64_t host_bytes, host_missing_bytes;
-    const char *runtime; /* the option; "": none */
-    bool kernels;        /* ops took the times of their kernels (costs=kernels) */
-    bool brief; /* time and memory alone: all that devices do besides is 0 (SimOptions) */
+    const char *runtime;   /* the option; "": none */
+    bool kernels;          /* ops took the times of their kernels (costs=kernels) */
     SimTimeline *timeline; /* NULL: the fidelity has none */
 } SimReport;
 
@@ -401,8 +400,8 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
 /* The same with the default options. */
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,
                         const char *fidelity, GError **error);
-/* The same, but under `stage` a report that is brief (SimOptions) is that of the few microbatches
- * that are unlike each other: time and memory are the same to 1e-9. */
+/* The same to 1e-9, but under `stage` a long pipeline's is that of the few microbatches that are
+ * unlike each other, and has no timeline; instructions are numbered as in the whole program. */
 SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const char *fidelity,
                                 const SimOptions *options, GError **error);

@@ -8,9 +8,10 @@
 typedef struct {
     const Instr *instr;
     uint32_t first, n;
-    uint32_t kind; /* blocks of a kind are alike */
-    uint32_t rank; /* so many of its kind are before it */
-    uint32_t of;   /* its place in the part, or NOT_THERE */
+    uint32_t again; /* so many before it do the same for its microbatch */
+    uint32_t kind;  /* blocks of a kind are alike */
+    uint32_t rank;  /* so many of its kind are before it */
+    uint32_t of;    /* its place in the part, or NOT_THERE */
 } Cut;
 
 enum { FRONT = 3, BACK = 2, NOT_THERE = UINT32_MAX };
@@ -19,14 +20,16 @@ typedef struct {
     const Program *program;
     GArray *cut;              /* Cut */
     uint32_t *number, *chief; /* [kind]: cuts; the one that stands for others */
+    GHashTable *seen;         /* kind << 16 | microbatch */
     uint32_t n_kinds;
-    /* the cuts that what is left out repeats, how often, and how much later each time */
-    uint32_t from, end, times, later;
+    /* the cuts that what is left out repeats; how often, how much later, and in how many steps */
+    uint32_t from, end, times, later, n;
     uint32_t *rank; /* [microbatch]: its number in the part, or NOT_THERE */
     uint32_t n_ranks;
 } Cutting;
 
 OWN_CLEAR_DEFINE(cutting_clear, Cutting, c, let_go(c->cut, g_array_unref),
+                 let_go(c->seen, g_hash_table_destroy),
                  free_each(c->number, c->chief, c->rank));
 
 static Cut *cut_at(const Cutting *c, uint32_t i)
@@ -43,14 +46,16 @@ static guint cut_hash(const void *key)
 {
     const Cut *cut = key;
     const Instr *x = cut->instr, *y = x + cut->n - 1;
-    return ((cut->n * 31 + x->group) * 31 + x->op + x->tensor) * 31 + y->op + y->tensor;
+    return ((cut->n * 31 + x->group) * 31 + x->op + x->tensor) * 31 + y->op + y->tensor +
+           cut->again;
 }
 
 static gboolean cut_equal(const void *a, const void *b)
 {
     const Cut *x = a, *y = b;
     uint32_t i = 0;
-    while (x->n == y->n && i < x->n && instr_alike(&x->instr[i], &y->instr[i]))
+    while (x->n == y->n && x->again == y->again && i < x->n &&
+           instr_alike(&x->instr[i], &y->instr[i]))
         i++;
     return i == x->n;
 }
@@ -87,6 +92,7 @@ static bool cutting_cut(Cutting *c)
         place[0] = place[1] - p.n;
         c->times = c->program->left_out / p.microbatches;
         c->later = p.microbatches;
+        c->n = p.n;
     }
     cutting_find_cuts(c, place);
     for (uint32_t i = c->from; i < c->end; i++)
@@ -95,19 +101,33 @@ static bool cutting_cut(Cutting *c)
     return true;
 }
 
+/* The cut of the same kind that was found first. Where a layer is computed again its cuts are of
+ * another kind than before, since what they make is used by others. */
+static const Cut *cutting_find_kind(Cutting *c, GHashTable *kinds, Cut *cut)
+{
+    const Cut *known;
+    uint64_t key;
+    do {
+        known = g_hash_table_lookup(kinds, cut);
+        key = (uint64_t)(known ? known->kind : c->n_kinds) << 16 | cut->instr->microbatch;
+    } while (!g_hash_table_add(c->seen, GSIZE_TO_POINTER(key)) && ++cut->again);
+    if (!known)
+        g_hash_table_add(kinds, cut);
+    return known;
+}
+
 static void cutting_find_kinds(Cutting *c)
 {
     g_autoptr(GHashTable) kinds = g_hash_table_new(cut_hash, cut_equal);
+    c->seen = g_hash_table_new(NULL, NULL);
     c->number = g_new0(uint32_t, c->cut->len + 1);
     c->chief = g_new0(uint32_t, c->cut->len + 1);
     array_at (Cut, cut, i, c->cut) {
-        const Cut *known = cut_is_whole(cut) ? NULL : g_hash_table_lookup(kinds, cut);
+        const Cut *known = cut_is_whole(cut) ? NULL : cutting_find_kind(c, kinds, cut);
         cut->kind = known ? known->kind : c->n_kinds++;
         cut->rank = c->number[cut->kind]++;
         if (cut->rank < FRONT)
             c->chief[cut->kind] = i;
-        if (!known && !cut_is_whole(cut))
-            g_hash_table_add(kinds, cut);
     }
 }
 
@@ -155,9 +175,9 @@ static void blocks_make_part(ProgramBlocks *blocks, Cutting *c)
             blocks->mate[cut_at(c, c->chief[cut->kind])->of] = cut->of;
 }
 
-/* Adds the cuts of a range, so much later; again: other ones do the same. */
+/* Adds the cuts of a range, so many times later; again: other ones do the same. */
 static void blocks_add(ProgramBlocks *blocks, const Cutting *c, uint32_t from,
-                       uint32_t end, uint32_t later, bool again)
+                       uint32_t end, uint32_t times, bool again)
 {
     for (uint32_t i = from; i < end; i++) {
         const Cut *cut = cut_at(c, i);
@@ -165,9 +185,9 @@ static void blocks_add(ProgramBlocks *blocks, const Cutting *c, uint32_t from,
         blocks->block[blocks->n++] = (ProgramBlock){
             .of = is_it ? cut->of : cut_at(c, c->chief[cut->kind])->of,
             .is_it = is_it,
-            .microbatch =
-                cut_is_whole(cut) ? PROGRAM_WHOLE : cut->instr->microbatch + later,
-            .first = cut->first};
+            .microbatch = cut_is_whole(cut) ? PROGRAM_WHOLE
+                                            : cut->instr->microbatch + times * c->later,
+            .first = cut->first + times * c->n};
     }
 }
 
@@ -189,9 +209,32 @@ ProgramBlocks *program_blocks(const Program *program, const Graph *graph)
         g_new(ProgramBlock, c.cut->len + (size_t)c.times * (c.end - c.from) + 1);
     blocks_add(blocks, &c, 0, c.end, 0, false);
     for (uint32_t r = 1; r <= c.times; r++)
-        blocks_add(blocks, &c, c.from, c.end, r * c.later, true);
-    blocks_add(blocks, &c, c.end, c.cut->len, c.times * c.later, false);
+        blocks_add(blocks, &c, c.from, c.end, r, true);
+    blocks_add(blocks, &c, c.end, c.cut->len, c.times, false);
     return g_steal_pointer(&blocks);
+}
+
+uint32_t program_blocks_place(const ProgramBlocks *blocks, uint32_t i)
+{
+    const ProgramBlock *block = &blocks->block[blocks->n - 1];
+    while (block->first > i)
+        block--;
+    return blocks->first[block->of] + i - block->first;
+}
+
+uint32_t *program_left(const Program *program, const ProgramBlocks *blocks, uint32_t at)
+{
+    uint32_t *left = g_new0(uint32_t, program->n + 1);
+    const ProgramBlock *block = blocks ? &blocks->block[blocks->n - 1] : NULL;
+    for (uint32_t i = at + 1; !block && i < program->n; i++)
+        left[i] = 1;
+    for (uint32_t skip = 0; block && skip == 0; block--) {
+        skip = at < block->first ? 0 : at + 1 - block->first;
+        for (uint32_t i = blocks->first[block->of] + skip;
+             i < blocks->first[block->of + 1]; i++)
+            left[i]++;
+    }
+    return left;
 }
 
 FREE_DEFINE(program_blocks_free, ProgramBlocks, blocks, program_free(blocks->part),

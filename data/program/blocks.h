@@ -13,7 +13,7 @@ typedef struct {
     bool is_it;  /* it is that block itself */
     /* counted with microbatches that the program leaves out, or PROGRAM_WHOLE */
     uint32_t microbatch;
-    uint32_t first; /* its first instruction in the program, or that of one it repeats */
+    uint32_t first; /* its first instruction in the program with what is left out */
 } ProgramBlock;
 
 typedef struct ProgramBlocks {
@@ -30,3 +30,8 @@ typedef struct ProgramBlocks {
  * lacks what another microbatch makes. */
 ProgramBlocks *program_blocks(const Program *program, const Graph *graph);
 AUTOPTR(program_blocks_free, ProgramBlocks)
+/* The instruction of the part that is instruction i of the program with what is left out. */
+uint32_t program_blocks_place(const ProgramBlocks *blocks, uint32_t i);
+/* [instr] of the part: how often it runs after instruction `at` of that. Without blocks the program
+ * is no part. The caller frees it. */
+uint32_t *program_left(const Program *program, const ProgramBlocks *blocks, uint32_t at);

@@ -69,17 +69,22 @@ static bool period_set_depth(const Program *program, ProgramPeriod *p)
 bool program_find_period(const Program *program, ProgramPeriod *period)
 {
     const Instr *instr = program->instr;
-    const uint32_t middle = program->n_microbatches / 2;
-    uint32_t at = 0;
+    const uint32_t middle = program->n_microbatches / 2,
+                   most = MIN(program->n_microbatches / LONG, MOST_SHIFT);
+    uint32_t at = 0,
+             next[MOST_SHIFT + 1] = {0}; /* [microbatches]: the same for later ones */
     while (at < program->n &&
            (instr[at].kind != INSTR_COMPUTE || instr[at].microbatch != middle))
         at++;
-    for (uint32_t m = 1; m <= MIN(program->n_microbatches / LONG, MOST_SHIFT); m++) {
-        uint32_t next = at + 1;
-        while (next < program->n && !period_repeats(&instr[next], &instr[at], m))
-            next++;
-        *period = (ProgramPeriod){.first = at, .n = next - at, .microbatches = m};
-        if (next == program->n)
+    for (uint32_t i = program->n; i-- > at + 1;) {
+        const uint32_t m = instr[i].microbatch - middle;
+        if (instr[i].op == instr[at].op && m <= most &&
+            period_repeats(&instr[i], &instr[at], m))
+            next[m] = i;
+    }
+    for (uint32_t m = 1; m <= most; m++) {
+        *period = (ProgramPeriod){.first = at, .n = next[m] - at, .microbatches = m};
+        if (next[m] == 0)
             continue;
         period_widen(program, period);
         if (period->repeats >= LONG)
@@ -117,6 +122,8 @@ uint64_t program_whole_n(const Program *program)
 
 void program_whole(Program **program)
 {
+    if ((*program)->left_out == 0)
+        return;
     g_autoptr(Program) part = *program;
     ProgramPeriod period;
     const bool found = program_find_period(part, &period);

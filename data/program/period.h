@@ -33,5 +33,5 @@ Program *program_repeat(const Program *program, const ProgramPeriod *period,
 /* Instructions of the program with those that it leaves out. */
 uint64_t program_whole_n(const Program *program);
 
-/* Puts the microbatches back that a program with a repeated middle leaves out. */
+/* Puts the microbatches back that a program with a repeated middle leaves out, if any. */
 void program_whole(Program **program);

@@ -8,7 +8,6 @@
 #include "data/formats/export/export.h"
 #include "data/formats/launch/launch.h"
 #include "data/models/model.h"
-#include "data/plan/fidelity.h"
 #include "experiments/answers.h"
 #include "experiments/answers/days.h"
 #include "experiments/answers/evaluation_report.h"
@@ -131,8 +130,8 @@ static json_t *plan_training(const Evaluation *evaluation, const char *text,
                : NULL;
 }
 
-static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
-                        json_t *like, const CommandOptions *options, GError **error)
+static bool plan_report(Evaluation *evaluation, const Own *own, bool made, json_t *like,
+                        const CommandOptions *options, GError **error)
 {
     if (!evaluation_check_fits(evaluation, error))
         return false;
@@ -153,19 +152,11 @@ static bool plan_report(const Evaluation *evaluation, const Own *own, bool made,
     if (training)
         json_object_set(object, "training", training);
     if (own->explain) {
-        /* a search that evaluates long pipelines shortly keeps no timeline */
-        Evaluation whole = *evaluation;
-        const bool kept = whole.report->timeline ||
-                          !fidelity_can(whole.report->fidelity, FIDELITY_LANES);
-        g_autoptr(SimReport) again =
-            kept ? NULL
-                 : sim_evaluate_with(whole.plan, whole.graph, whole.view,
-                                     whole.report->fidelity, &options->planner.sim, NULL);
-        whole.report = again ? again : whole.report;
-        json_t *explanation =
-            explain_plan(whole.plan, whole.graph, whole.view, whole.report);
+        evaluation_record(evaluation);
+        json_t *explanation = explain_plan(evaluation->plan, evaluation->graph,
+                                           evaluation->view, evaluation->report);
         g_autofree char *waits =
-            whole.report->timeline ? evaluation_waits_text(&whole) : NULL;
+            evaluation->report->timeline ? evaluation_waits_text(evaluation) : NULL;
         put_block(text, explain_text(explanation, waits));
         json_object_set_new(object, "explanation", explanation);
     }

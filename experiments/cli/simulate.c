@@ -186,7 +186,7 @@ static json_t *samples_json(const SimSamples *samples)
                      samples->low_s, samples->high_s);
 }
 
-static bool simulate_report(const Evaluation *evaluation, const Own *own,
+static bool simulate_report(Evaluation *evaluation, const Own *own,
                             const CommandOptions *options, GError **error)
 {
     g_autoptr(SimSamples) samples = NULL;
@@ -194,6 +194,8 @@ static bool simulate_report(const Evaluation *evaluation, const Own *own,
     sim.seed = options->planner.seed;
     const bool wanted = own->explain || own->trace;
     g_autofree char *others = fidelity_list(FIDELITY_LANES);
+    if (wanted)
+        evaluation_record(evaluation);
     if (wanted && !evaluation->report->timeline)
         return refuse(
             error, "fidelity %s has no timeline for --trace and --explain, expected %s",

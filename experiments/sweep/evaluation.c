@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/units.h"
+#include "data/plan/fidelity.h"
 
 char *evaluation_plan_text(const Evaluation *evaluation)
 {
@@ -91,6 +92,17 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
     else if (!costs_what_it_did(evaluation, options))
         plan_drop_proofs(evaluation->plan);
     return evaluation->report != NULL;
+}
+
+void evaluation_record(Evaluation *evaluation)
+{
+    const char *fidelity = evaluation->report->fidelity;
+    if (evaluation->report->timeline || !fidelity_can(fidelity, FIDELITY_LANES))
+        return;
+    sim_report_free(evaluation->report);
+    evaluation->report =
+        sim_evaluate_with(evaluation->plan, evaluation->graph, evaluation->view, fidelity,
+                          &evaluation->sim, NULL);
 }
 
 void evaluation_clear(Evaluation *evaluation)

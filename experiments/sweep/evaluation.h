@@ -33,6 +33,8 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error);
 AUTOCLEAR(evaluation_clear, Evaluation)
+/* Gives the report of a long pipeline, which is made without one, its timeline. */
+void evaluation_record(Evaluation *evaluation);
 
 /* Why a plan does not fit: device, bytes missing, instruction at the peak. Caller frees. */
 char *evaluation_misfit(const Evaluation *evaluation);

@@ -9,16 +9,25 @@
 /* Adds the bytes that are alive at the row's instruction. */
 static void add_buffers(const SimCase *sim, const PlanBuffers *buffers, SimMemoryRow *row)
 {
+    const Program *program = sim->plan->program;
     g_autofree uint32_t *place = sim_group_places(sim, row->device);
+    const ProgramBlocks *blocks = sim->options->blocks;
+    const uint32_t here = blocks ? program_blocks_place(blocks, row->instr) : row->instr;
+    g_autofree uint32_t *left = program_left(program, blocks, row->instr);
     double bytes[MEMORY_CATEGORIES] = {0};
-    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n)
-        if (place[buffer->group] != SIM_NOT_THERE &&
-            plan_buffer_first(buffer) <= row->instr &&
-            plan_buffer_last(sim->plan->program, buffer) >= row->instr)
+    items_each (const PlanBuffer, buffer, buffers->buffer, buffers->n) {
+        if (place[buffer->group] == SIM_NOT_THERE)
+            continue;
+        const uint32_t first = plan_buffer_first(buffer),
+                       last = plan_buffer_last(program, buffer);
+        /* of a part all together: some are dropped more often than they are made */
+        const int64_t n = (int64_t)left[last] + (last == here) - left[first];
+        if (n != 0)
             bytes[plan_buffer_category(sim->graph, buffer)] +=
-                sim_buffer_bytes(sim, buffer, place[buffer->group]);
+                (double)n * sim_buffer_bytes(sim, buffer, place[buffer->group]);
+    }
     for (uint32_t c = 0; c < MEMORY_RUNTIME; c++)
-        row->bytes[c] = (uint64_t)ceil(bytes[c]);
+        row->bytes[c] = sim_whole_bytes(bytes[c]);
 }
 
 /* Adds what the runtime holds beside the buffers. */
@@ -80,19 +89,24 @@ static ORDER_DEFINE(memory_row_compare, SimMemoryRow, ASCENDING(group),
 /* A plan's buffers with those of its runtime. */
 typedef struct {
     Runtime *runtime;
+    ProgramBlocks *blocks;
+    Plan part;
+    SimOptions options;
     SimParts *parts;
     PlanBuffers *buffers;
     SimCase sim;
 } Held;
 
 OWN_CLEAR_DEFINE(held_clear, Held, held, plan_buffers_free(held->buffers),
-                 sim_parts_free(held->parts), runtime_free(held->runtime));
+                 sim_parts_free(held->parts), runtime_free(held->runtime),
+                 program_blocks_free(held->blocks));
 
 static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *view,
                       const char *runtime, Held *held, GError **error)
 {
     held->runtime = *runtime ? runtime_load(runtime, error) : NULL;
-    if ((*runtime && !held->runtime) || !sim_check_plan(plan, graph, view, error))
+    if ((*runtime && !held->runtime) ||
+        !sim_check_plan(plan, graph, view, &held->options, error))
         return false;
     held->parts = sim_parts_new(plan, graph, error);
     if (!held->parts)
@@ -101,12 +115,13 @@ static bool held_open(const Plan *plan, const Graph *graph, const ClusterView *v
                           .graph = graph,
                           .view = view,
                           .parts = held->parts,
+                          .options = &held->options,
                           .runtime = held->runtime};
     held->buffers = sim_held_buffers(&held->sim);
     return true;
 }
 
-/* The rows without the runtime. */
+/* The rows without the runtime; NULL: the part of a long pipeline does not tell. */
 static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memory_bytes)
 {
     const ClusterView *view = held->sim.view;
@@ -114,7 +129,11 @@ static GArray *buffer_rows(const Held *held, bool by_group, const uint64_t *memo
     GArray *rows = find_rows(view, group, by_group, memory_bytes);
     array_each (SimMemoryRow, row, rows) {
         double peak;
-        sim_buffers_peaks(&held->sim, held->buffers, &row->device, 1, &peak, &row->instr);
+        if (!sim_buffers_peaks(&held->sim, held->buffers, &row->device, 1, &peak,
+                               &row->instr)) {
+            g_array_unref(rows);
+            return NULL;
+        }
         add_buffers(&held->sim, held->buffers, row);
     }
     return rows;
@@ -150,10 +169,13 @@ GArray *sim_memory_table(const Plan *plan, const Graph *graph, const ClusterView
                          const char *runtime, bool by_stage, const uint64_t *memory_bytes,
                          GError **error)
 {
-    g_auto(Held) held = {0};
-    if (!held_open(plan, graph, view, runtime, &held, error))
+    g_auto(Held) held = {0}, whole = {0};
+    held.blocks = sim_shorten(plan, graph, &held.part, &held.options);
+    if (!held_open(held.blocks ? &held.part : plan, graph, view, runtime, &held, error))
         return NULL;
     GArray *rows = buffer_rows(&held, by_stage, memory_bytes);
+    if (!rows && held_open(plan, graph, view, runtime, &whole, NULL))
+        rows = buffer_rows(&whole, by_stage, memory_bytes);
     array_each (SimMemoryRow, row, rows)
         finish_row(&held.sim, row);
     if (by_stage)

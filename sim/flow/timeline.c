@@ -1,11 +1,6 @@
-/* Timelines: spans, busy times, the critical path. */
-#include "sim/flow/timeline.h"
-
+/* Timelines: spans, the critical path. */
 #include "data/base/free.h"
-#include "data/base/order.h"
-
-#include <math.h>
-#include <stdlib.h>
+#include "sim/flow/tally.h"
 
 SimTimeline *sim_timeline_new(uint32_t n_devices, uint32_t n_lanes, uint32_t n_teams,
                               uint32_t n_spans, uint32_t n_instrs)
@@ -59,132 +54,32 @@ double sim_timeline_end_s(const SimTimeline *timeline)
     return last == SIM_NO_SPAN ? 0 : timeline->span[last].end_s;
 }
 
-static double timeline_period_s(const SimTimeline *timeline, const Program *program,
-                                uint32_t *lane)
+SimTally *sim_timeline_tally(const SimTimeline *timeline, const Program *program,
+                             uint32_t n_stages)
 {
-    const uint32_t n = 2 * timeline->n_lanes;
-    g_autofree double *first_s = g_new(double, n);
-    g_autofree double *last_s = g_new0(double, n);
-    double longest_s = 0;
-    *lane = 0;
-    for (uint32_t l = 0; l < n; l++)
-        first_s[l] = INFINITY;
+    SimTally *tally = sim_tally_new(timeline->n_lanes, n_stages);
     items_each (const SimSpan, span, timeline->span, timeline->n_spans) {
-        uint32_t n_own;
-        const uint32_t *own = sim_span_lanes(timeline, span, &n_own);
-        const bool received =
-            !span->launch && program->instr[span->instr].kind == INSTR_TRANSFER;
-        for (uint32_t k = 0; !received && k < n_own; k++) {
-            const uint32_t l = 2 * own[k] + span->launch;
-            first_s[l] = fmin(first_s[l], span->start_s);
-            last_s[l] = fmax(last_s[l], span->end_s);
-        }
+        uint32_t n;
+        const uint32_t *lane = sim_span_lanes(timeline, span, &n);
+        const bool received = program && !span->launch &&
+                              program->instr[span->instr].kind == INSTR_TRANSFER;
+        sim_tally_add(tally, span, received, lane, n);
     }
-    for (uint32_t l = 0; l < n; l++)
-        if (last_s[l] - first_s[l] > longest_s) {
-            longest_s = last_s[l] - first_s[l];
-            *lane = l / 2;
-        }
-    return longest_s;
+    return tally;
 }
 
 double sim_timeline_time_s(const SimTimeline *timeline, const Program *program,
                            uint32_t *lane)
 {
-    return program->successive ? timeline_period_s(timeline, program, lane)
-                               : sim_timeline_end_s(timeline);
-}
-
-/* --- breakdown --- */
-
-typedef struct {
-    double start_s, end_s;
-} Interval;
-
-static ORDER_DEFINE(compare, Interval, ASCENDING(start_s));
-
-/* Sorts intervals, which mostly are in order already, and merges those that touch; returns how many
- * are left. */
-static uint32_t merge(Interval *interval, uint32_t n)
-{
-    uint32_t kept = 0, sorted = 1;
-    while (sorted < n && interval[sorted - 1].start_s <= interval[sorted].start_s)
-        sorted++;
-    if (sorted < n)
-        qsort(interval, n, sizeof *interval, compare);
-    for (uint32_t i = 0; i < n; i++) {
-        if (kept > 0 && interval[i].start_s <= interval[kept - 1].end_s)
-            interval[kept - 1].end_s = fmax(interval[kept - 1].end_s, interval[i].end_s);
-        else
-            interval[kept++] = interval[i];
-    }
-    return kept;
-}
-
-static double timeline_length(const Interval *interval, uint32_t n)
-{
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += interval[i].end_s - interval[i].start_s;
-    return sum;
-}
-
-/* Length of the intersection of two lists of merged intervals. */
-static double timeline_common(const Interval *a, uint32_t n_a, const Interval *b,
-                              uint32_t n_b)
-{
-    double sum = 0;
-    for (uint32_t i = 0, k = 0; i < n_a && k < n_b;) {
-        const double start_s = fmax(a[i].start_s, b[k].start_s);
-        const double end_s = fmin(a[i].end_s, b[k].end_s);
-        sum += fmax(end_s - start_s, 0);
-        if (a[i].end_s < b[k].end_s)
-            i++;
-        else
-            k++;
-    }
-    return sum;
-}
-
-/* The intervals of each lane's computations (list 2 lane) and communication (2 lane + 1), in a row.
- * Returns where each list begins and the last ends; the caller frees both. */
-static size_t *lane_intervals(const SimTimeline *timeline, Interval **interval)
-{
-    size_t *first = g_new0(size_t, 2 * (size_t)timeline->n_lanes + 2);
-    uint32_t n;
-    /* two lists further on first, so that filling a list moves its place to the next one's */
-    for (const SimSpan *s = timeline->span; s < timeline->span + timeline->n_spans; s++) {
-        const uint32_t *lane = sim_span_lanes(timeline, s, &n);
-        for (uint32_t k = 0; !s->launch && k < n; k++)
-            first[2 * lane[k] + (s->lane == SIM_TEAM) + 2]++;
-    }
-    for (uint32_t l = 2; l < 2 * timeline->n_lanes + 2; l++)
-        first[l] += first[l - 1];
-    *interval = g_new(Interval, first[2 * timeline->n_lanes + 1]);
-    for (const SimSpan *s = timeline->span; s < timeline->span + timeline->n_spans; s++) {
-        const uint32_t *lane = sim_span_lanes(timeline, s, &n);
-        for (uint32_t k = 0; !s->launch && k < n; k++)
-            (*interval)[first[2 * lane[k] + (s->lane == SIM_TEAM) + 1]++] =
-                (Interval){s->start_s, s->end_s};
-    }
-    return first;
+    g_autoptr(SimTally) tally =
+        program->successive ? sim_timeline_tally(timeline, program, 0) : NULL;
+    return tally ? sim_tally_period_s(tally, lane) : sim_timeline_end_s(timeline);
 }
 
 void sim_timeline_breakdown(const SimTimeline *timeline, SimBreakdown *of)
 {
-    const double end_s = sim_timeline_end_s(timeline);
-    g_autofree Interval *interval = NULL;
-    g_autofree size_t *first = lane_intervals(timeline, &interval);
-    for (uint32_t l = 0; l < timeline->n_lanes; l++) {
-        const size_t *at = &first[2 * l];
-        Interval *compute = &interval[at[0]], *communicate = &interval[at[1]];
-        const uint32_t n_compute = merge(compute, (uint32_t)(at[1] - at[0]));
-        const uint32_t n_communicate = merge(communicate, (uint32_t)(at[2] - at[1]));
-        of[l].compute_s = timeline_length(compute, n_compute);
-        of[l].hidden_s = timeline_common(compute, n_compute, communicate, n_communicate);
-        of[l].exposed_s = timeline_length(communicate, n_communicate) - of[l].hidden_s;
-        of[l].idle_s = end_s - of[l].compute_s - of[l].exposed_s;
-    }
+    g_autoptr(SimTally) tally = sim_timeline_tally(timeline, NULL, 0);
+    sim_tally_breakdown(tally, sim_timeline_end_s(timeline), of);
 }
 
 /* --- memory --- */
@@ -206,13 +101,13 @@ const SimMemoryStep *sim_timeline_memory_peak(const SimTimeline *timeline, uint3
 
 uint32_t *sim_timeline_critical_path(const SimTimeline *timeline, uint32_t *n)
 {
-    g_autoptr(GArray) path = g_array_new(false, false, sizeof(uint32_t));
-    for (uint32_t i = last_span(timeline); i != SIM_NO_SPAN; i = timeline->span[i].cause)
-        g_array_append_val(path, i);
-    *n = path->len;
-    uint32_t *forward = g_new(uint32_t, path->len);
-    for (uint32_t i = 0; i < path->len; i++)
-        forward[i] = g_array_index(path, uint32_t, path->len - 1 - i);
+    const uint32_t last = last_span(timeline);
+    *n = 0;
+    for (uint32_t i = last; i != SIM_NO_SPAN; i = timeline->span[i].cause)
+        ++*n;
+    uint32_t *forward = g_new(uint32_t, *n), k = *n;
+    for (uint32_t i = last; i != SIM_NO_SPAN; i = timeline->span[i].cause)
+        forward[--k] = i;
     return forward;
 }
 

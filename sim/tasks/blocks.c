@@ -28,16 +28,17 @@ typedef struct {
     uint32_t *first_wait; /* [task], then their number */
     GArray *wait;         /* Wait */
     uint32_t n_places;
-    double *now_s, *once_s; /* [task]: its latest end; that of its own block */
-    double *place_s;        /* [microbatch * n_places + place] */
-    double *clock_s;        /* [lane], then of launches */
-    double *sent_s;         /* [group * teams + team]: the end of the last transfer */
-    double latest_s;
+    SimPath *now, *once; /* [task]: to its latest end; to that of its own block */
+    SimPath *place_at;   /* [microbatch * n_places + place] */
+    SimPath *clock;      /* [lane], then of launches */
+    SimPath *sent;       /* [group * teams + team]: to the end of the last transfer */
+    SimPath latest;
+    SimTally *tally;
 } Blocks;
 
 OWN_CLEAR_DEFINE(blocks_clear, Blocks, b, let_go(b->wait, g_array_unref),
-                 free_each(b->of, b->first, b->place, b->first_wait, b->now_s),
-                 free_each(b->once_s, b->place_s, b->clock_s, b->sent_s));
+                 free_each(b->of, b->first, b->place, b->first_wait, b->now),
+                 free_each(b->once, b->place_at, b->clock, b->sent));
 
 static const Instr *blocks_instr(const Blocks *b, uint32_t task)
 {
@@ -176,12 +177,20 @@ static bool blocks_are_mates(const Blocks *b, uint32_t block, uint32_t other)
     return same;
 }
 
-static double blocks_wait_s(const Blocks *b, const ProgramBlock *block, const Wait *wait)
+static const SimPath *blocks_waited(const Blocks *b, const ProgramBlock *block,
+                                    const Wait *wait)
 {
-    return wait->kind == WAITS_WITHIN ? b->now_s[b->first[block->of] + wait->of]
+    return wait->kind == WAITS_WITHIN ? &b->now[b->first[block->of] + wait->of]
            : wait->kind == WAITS_ONCE
-               ? b->once_s[wait->of]
-               : b->place_s[(size_t)block->microbatch * b->n_places + wait->of];
+               ? &b->once[wait->of]
+               : &b->place_at[(size_t)block->microbatch * b->n_places + wait->of];
+}
+
+/* Waits for a path that ends later, of equal ones for the first. */
+static void blocks_wait_for(SimPath *path, const SimPath *other)
+{
+    if (other->end_s > path->end_s)
+        *path = *other;
 }
 
 static void blocks_run_task(Blocks *b, const ProgramBlock *block, uint32_t i)
@@ -191,41 +200,61 @@ static void blocks_run_task(Blocks *b, const ProgramBlock *block, uint32_t i)
     const bool sends = task->kind == TASK_TRANSFER;
     uint32_t n;
     const uint32_t *lane = sim_task_lanes(b->tasks, task, &n);
-    double *clock_s = b->clock_s + (task->kind == TASK_LAUNCH) * teams->n_lanes,
-           *sent_s = sends ? &b->sent_s[task->stage * teams->n_teams + task->team] : NULL,
-           s = sends ? *sent_s : 0;
+    SimPath path = {0}, *clock = b->clock + (task->kind == TASK_LAUNCH) * teams->n_lanes,
+            *sent = sends ? &b->sent[task->stage * teams->n_teams + task->team] : NULL;
     for (uint32_t k = 0; !sends && k < n; k++)
-        s = MAX(s, clock_s[lane[k]]);
+        blocks_wait_for(&path, &clock[lane[k]]);
     for (uint32_t w = b->first_wait[i]; w < b->first_wait[i + 1]; w++)
-        s = MAX(s, blocks_wait_s(b, block, &g_array_index(b->wait, Wait, w)));
-    b->now_s[i] = s += task->duration_s;
-    b->latest_s = MAX(b->latest_s, s);
-    for (uint32_t k = 0; !sends && k < n; k++)
-        clock_s[lane[k]] = s;
+        blocks_wait_for(&path, blocks_waited(b, block, &g_array_index(b->wait, Wait, w)));
     if (sends)
-        *sent_s = s;
+        blocks_wait_for(&path, sent);
+    const SimSpan span = {.stage = task->stage,
+                          .lane = sim_task_communicates(task) ? SIM_TEAM : task->lane,
+                          .launch = task->kind == TASK_LAUNCH,
+                          .start_s = path.end_s,
+                          .end_s = path.end_s + task->duration_s};
+    path.end_s = span.end_s;
+    sim_path_add(&path, &span);
+    blocks_wait_for(&b->latest, &path);
+    sim_tally_add(b->tally, &span, sends, lane, n);
+    for (uint32_t k = 0; !sends && k < n; k++)
+        clock[lane[k]] = path;
+    if (sends)
+        *sent = path;
+    b->now[i] = path;
     if (block->is_it)
-        b->once_s[i] = s;
+        b->once[i] = path;
     if (b->place[i] != SIM_NO_TASK)
-        b->place_s[(size_t)block->microbatch * b->n_places + b->place[i]] = s;
+        b->place_at[(size_t)block->microbatch * b->n_places + b->place[i]] = path;
 }
 
-double sim_blocks_s(const SimTasks *tasks, const ProgramBlocks *blocks)
+/* Whether blocks that stand for others do what these do. */
+static bool blocks_tell(Blocks *b)
 {
-    g_auto(Blocks) b = {.tasks = tasks, .blocks = blocks};
-    if (!blocks_find_tasks(&b) || !blocks_find_waits(&b))
-        return NAN;
-    for (uint32_t k = 0; k < blocks->n_of; k++)
-        if (!blocks_are_mates(&b, k, blocks->mate[k]))
-            return NAN;
+    bool tell = blocks_find_tasks(b) && blocks_find_waits(b);
+    for (uint32_t k = 0; tell && k < b->blocks->n_of; k++)
+        tell = blocks_are_mates(b, k, b->blocks->mate[k]);
+    return tell;
+}
+
+bool sim_blocks_run(const SimCase *sim, const SimTasks *tasks, SimReport *report)
+{
+    const ProgramBlocks *blocks = sim->options->blocks;
     const SimTeams *teams = tasks->teams;
-    b.now_s = g_new0(double, tasks->n_tasks + 1);
-    b.once_s = g_new0(double, tasks->n_tasks + 1);
-    b.place_s = g_new0(double, (size_t)blocks->n_microbatches *b.n_places + 1);
-    b.clock_s = g_new0(double, 2 * teams->n_lanes);
-    b.sent_s = g_new0(double, (size_t)teams->n_groups * teams->n_teams + 1);
+    g_autoptr(SimTally) tally = sim_tally_new(teams->n_lanes, report->n_stages);
+    g_auto(Blocks) b = {.tasks = tasks, .blocks = blocks, .tally = tally};
+    report->iteration_time_s = NAN;
+    report->timeline = sim_tasks_timeline(tasks, blocks->part->n); /* its lanes */
+    if (!blocks_tell(&b))
+        return true;
+    b.now = g_new0(SimPath, tasks->n_tasks + 1);
+    b.once = g_new0(SimPath, tasks->n_tasks + 1);
+    b.place_at = g_new0(SimPath, (size_t)blocks->n_microbatches * b.n_places + 1);
+    b.clock = g_new0(SimPath, 2 * teams->n_lanes);
+    b.sent = g_new0(SimPath, (size_t)teams->n_groups * teams->n_teams + 1);
     items_each (const ProgramBlock, block, blocks->block, blocks->n)
         for (uint32_t i = b.first[block->of]; i < b.first[block->of + 1]; i++)
             blocks_run_task(&b, block, i);
-    return b.latest_s;
+    sim_report_times(report, tally, &b.latest, teams->lane, blocks->part->successive);
+    return true;
 }

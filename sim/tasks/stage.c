@@ -164,21 +164,15 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     const SimLowering how = {.overlap = SIM_OVERLAP_OFF};
     g_autoptr(SimTasks) tasks = sim_tasks_lower(sim, &how);
     const Program *program = sim->plan->program;
-    const uint32_t n_last = 2 * tasks->teams->n_lanes + 1;
-    g_autofree uint32_t *last = g_new(uint32_t, n_last);
-    g_autofree uint32_t *launched = g_new(uint32_t, tasks->teams->n_lanes);
+    const uint32_t n_last = 2 * tasks->teams->n_lanes + 1,
+                   n = n_last + tasks->teams->n_lanes;
+    g_autofree uint32_t *last = g_new(uint32_t, n);
     (void)error;
-    if (sim->options->blocks) {
-        report->iteration_time_s = sim_blocks_s(tasks, sim->options->blocks);
-        if (!sim->options->time_only) /* its lanes */
-            report->timeline = sim_tasks_timeline(tasks, program->n);
-        return true;
-    }
-    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, launched};
-    for (uint32_t l = 0; l < n_last; l++)
+    if (sim->options->blocks)
+        return sim_blocks_run(sim, tasks, report);
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, last + n_last};
+    for (uint32_t l = 0; l < n; l++)
         last[l] = SIM_NO_TASK;
-    for (uint32_t l = 0; l < tasks->teams->n_lanes; l++)
-        launched[l] = SIM_NO_TASK;
     if (program->n_microbatches > 1 && program->n_groups == 0)
         run_turns(&clocks, program);
     else
@@ -187,7 +181,5 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     report->timeline = clocks.timeline;
     if (program_is_spmd(program))
         report_stages(tasks, report->timeline, report);
-    else
-        sim_tasks_report(tasks, report->timeline, report);
     return true;
 }

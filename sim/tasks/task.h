@@ -108,10 +108,5 @@ const uint32_t *sim_task_lanes(const SimTasks *tasks, const SimTask *task, uint3
 /* A timeline with one span per task; the simulator fills in start_s, end_s, stream and cause. */
 SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs);
 
-/* Seconds of all of the program, by `stage`, from the tasks of its part; NAN where these do not
- * tell. */
-double sim_blocks_s(const SimTasks *tasks, const ProgramBlocks *blocks);
-
-/* Fills the report's stages. */
-void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
-                      SimReport *report);
+/* Reports times of the whole program, by `stage`, from tasks of its part; NAN: they do not tell. */
+bool sim_blocks_run(const SimCase *sim, const SimTasks *tasks, SimReport *report);

@@ -38,32 +38,3 @@ SimTimeline *sim_tasks_timeline(const SimTasks *tasks, uint32_t n_instrs)
     }
     return timeline;
 }
-
-/* Reports each stage's part of the timeline: when its first task starts, and the times of its
- * collectives and its computations, each on the lane where they take longest. */
-void sim_tasks_report(const SimTasks *tasks, const SimTimeline *timeline,
-                      SimReport *report)
-{
-    const uint32_t n_lanes = tasks->teams->n_lanes;
-    const double end_s = sim_timeline_end_s(timeline);
-    g_autofree double *lane_s = g_new0(double, 2 * (size_t)report->n_stages * n_lanes);
-    for (uint32_t i = 0; i < report->n_stages; i++)
-        report->stage[i].start_s = end_s;
-    items_at (const SimTask, task, i, tasks->task, tasks->n_tasks) {
-        const SimSpan *span = &timeline->span[i];
-        const bool communicates = sim_task_communicates(task);
-        if (task->kind == TASK_LAUNCH)
-            continue;
-        SimStageReport *stage = &report->stage[task->stage];
-        double *most_s = communicates ? &stage->comm_s : &stage->comp_s;
-        uint32_t n;
-        const uint32_t *lane = sim_task_lanes(tasks, task, &n);
-        stage->start_s = MIN(stage->start_s, span->start_s);
-        for (uint32_t k = 0; k < n; k++) {
-            double *sum_s =
-                &lane_s[2 * ((size_t)task->stage * n_lanes + lane[k]) + communicates];
-            *sum_s += span->end_s - span->start_s;
-            *most_s = MAX(*most_s, *sum_s);
-        }
-    }
-}

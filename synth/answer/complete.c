@@ -73,29 +73,28 @@ void plan_copy_counts(Plan *plan, const Plan *from)
 }
 
 /* The report of a plan by the fidelity that it is made for, and the question's costs, without
- * memory from a time on; DBL_MIN: without memory. brief: what devices do when is not asked for. */
+ * memory from a time on; DBL_MIN: without memory. */
 static SimReport *complete_report(const Plan *plan, const PlannerOptions *options,
                                   const Graph *graph, const ClusterView *view,
-                                  double enough_s, bool brief, GError **error)
+                                  double enough_s, GError **error)
 {
     SimOptions sim;
     sim_options_init(&sim);
     sim.costs = options->sim.costs;
     sim.enough_s = enough_s;
     sim.time_only = enough_s == DBL_MIN;
-    sim.brief = brief;
     return sim_evaluate_shortly(plan, graph, view, plan_fidelity(plan), &sim, error);
 }
 
 static bool complete_on(Answer *answer, Plan *plan, const Question *question,
-                        const ClusterView *view, bool brief, GError **error)
+                        const ClusterView *view, GError **error)
 {
     answer->reported = NULL;
     g_clear_pointer(&answer->report, sim_report_free);
     if (!plan->split && !plan_round(plan, question->graph, error))
         return false;
     answer->report = complete_report(plan, question->options, question->graph, view,
-                                     answer->enough_s, brief, error);
+                                     answer->enough_s, error);
     if (!answer->report)
         return false;
     plan_take_report(plan, answer->report);
@@ -106,7 +105,7 @@ static bool complete_on(Answer *answer, Plan *plan, const Question *question,
 
 bool answer_complete(Answer *answer, Plan *plan, const Question *question, GError **error)
 {
-    return complete_on(answer, plan, question, question->view, true, error);
+    return complete_on(answer, plan, question, question->view, error);
 }
 
 CLEAR_DEFINE(answer_aside_clear, AnswerAside, aside, let_go(aside->plan, plan_free),
@@ -156,7 +155,7 @@ static double unrounded_s(const Plan *plan, const PlannerOptions *options,
     unrounded.n_splits = 0;
     unrounded.split = NULL;
     g_autoptr(SimReport) report =
-        complete_report(&unrounded, options, graph, view, DBL_MIN, true, NULL);
+        complete_report(&unrounded, options, graph, view, DBL_MIN, NULL);
     g_assert(report); /* the plan was evaluated before */
     return report->iteration_time_s;
 }
@@ -180,25 +179,12 @@ static void set_fractional(const Answer *answer, Plan *plan, const Question *que
         later ? 0 : unrounded_s(plan, question->options, graph, view);
 }
 
-/* Puts microbatches back that the plan's program leaves out; a report that is not brief has all. */
-static void put_microbatches_back(Plan *plan)
-{
-    if (plan->program->left_out > 0)
-        program_whole(&plan->program);
-}
-
-void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *options,
-                     const Graph *graph, const ClusterView *view)
+void plan_make_whole(Plan *plan, const PlannerOptions *options, const Graph *graph,
+                     const ClusterView *view)
 {
     if (plan->fractional_time_s == 0 && !program_is_spmd(plan->program))
         plan->fractional_time_s = unrounded_s(plan, options, graph, view);
-    put_microbatches_back(plan);
-    if ((*report)->brief) {
-        sim_report_free(*report);
-        *report = complete_report(plan, options, graph, view, 0, false, NULL);
-        g_assert(*report); /* it was evaluated before */
-        plan_take_report(plan, *report);
-    }
+    program_whole(&plan->program);
 }
 
 bool answer_finish(Answer *answer, const Question *question, GError **error)
@@ -206,14 +192,12 @@ bool answer_finish(Answer *answer, const Question *question, GError **error)
     Plan *plan = answer->plan;
     /* Any change of a plan drops its splits. */
     const bool is_done = answer->reported == plan && plan->split &&
-                         answer->reported_on == question->cluster &&
-                         (!answer->report->brief || answer->brief);
-    if (!is_done &&
-        !complete_on(answer, plan, question, question->cluster, answer->brief, error))
+                         answer->reported_on == question->cluster;
+    if (!is_done && !complete_on(answer, plan, question, question->cluster, error))
         return false;
     set_fractional(answer, plan, question);
     if (!answer->brief)
-        put_microbatches_back(plan);
+        program_whole(&plan->program);
     return true;
 }
 

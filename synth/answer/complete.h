@@ -48,9 +48,9 @@ AUTOCLEAR(answer_aside_clear, AnswerAside)
  * sets its time before rounding. The answer keeps the report. */
 bool answer_finish(Answer *answer, const Question *question, GError **error);
 
-/* Gives the plan of a brief answer its whole program, and its whole report. */
-void plan_make_whole(Plan *plan, SimReport **report, const PlannerOptions *options,
-                     const Graph *graph, const ClusterView *view);
+/* Gives the plan of a brief answer its whole program, and its time before rounding. */
+void plan_make_whole(Plan *plan, const PlannerOptions *options, const Graph *graph,
+                     const ClusterView *view);
 
 /* Gives a complete plan the best ratios for its program (balance_ratios) if they make it better. */
 bool answer_balance(Answer *answer, Plan *plan, const Question *question, GError **error);

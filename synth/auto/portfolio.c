@@ -188,7 +188,7 @@ Portfolio *portfolio_new(const char *model, const Cluster *cluster,
         PortfolioChoice *c = g_ptr_array_index(portfolio->choices, i);
         if (!c->report)
             continue;
-        plan_make_whole(c->plan, &c->report, options, c->graph, c->view);
+        plan_make_whole(c->plan, options, c->graph, c->view);
         if (!how->prune) /* of many choices nobody looks at all timelines */
             g_clear_pointer(&c->report->timeline, sim_timeline_free);
     }

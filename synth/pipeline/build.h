@@ -129,7 +129,8 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
  * its sums over the batch have been summed over all replicas when the last microbatch has run. The
  * program is not checked. KILTER_ERROR_INPUT as synth_pipeline. */
 bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError **error);
-/* Checks a program by the microbatches that are unlike each other, or else whole. */
+/* Checks a program by the microbatches that are unlike each other, or else whole; one that leaves
+ * microbatches out is checked where it is evaluated. */
 bool pipeline_check_program(const Program *program, const Graph *graph, GError **error);
 
 /* Writes an instruction. */

@@ -357,8 +357,9 @@ bool pipeline_build(Builder *b, uint32_t n_microbatches, bool exchanges, GError 
 
 bool pipeline_check_program(const Program *program, const Graph *graph, GError **error)
 {
-    g_autoptr(ProgramBlocks) blocks = program_blocks(program, graph);
-    return blocks || program_check(program, graph, error);
+    const bool later = program->left_out > 0;
+    g_autoptr(ProgramBlocks) blocks = later ? NULL : program_blocks(program, graph);
+    return later || blocks || program_check(program, graph, error);
 }
 
 Program *synth_pipeline(const Program *inner, const Graph *graph,

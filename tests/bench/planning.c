@@ -106,7 +106,6 @@ static void evaluate_shortly(void *data)
     Job *job = data;
     SimOptions options;
     sim_options_init(&options);
-    options.brief = true;
     SimReport *report = sim_evaluate_shortly(job->plan, job->graph, job->view,
                                              job->fidelity, &options, &job->error);
     check(job);

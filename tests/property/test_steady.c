@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/formats/measured/memory_snapshot.h"
 #include "data/plan/fidelity.h"
 #include "data/program/period.h"
 #include "synth/pipeline/strategy.h"
@@ -12,6 +13,10 @@
 #define MODEL                                                                            \
     "gpt2:layers=10,hidden=16,heads=4,ffn=24,seq=8,vocab=24,global_batch=192,optimizer=" \
     "adam"
+/* Experts are other groups of the same devices, to which what is computed again goes once more. */
+#define EXPERTS                                                                      \
+    "mixtral:layers=6,hidden=16,heads=4,kv_heads=2,ffn=24,seq=8,vocab=24,experts=4," \
+    "global_batch=96"
 
 static const char *const CLUSTER[] = {"star:hosts=8,bandwidth=1Gb/s,latency=5us", "hap-8",
                                       "amp-het-cluster"};
@@ -28,6 +33,8 @@ static const char *const BASE[] = {
     "pp=2 dp=4 zero=2 microbatches=48",
     "pipeline_layers=12;6,6 pipeline_shares=1,2 microbatches=192",
     "pipeline_layers=12;6,6 pipeline_shares=2,1 microbatches=192",
+    "pp=2 tp=2 ep=4 etp=1 recompute=full microbatches=24",
+    "pp=4 ep=2 recompute=selective microbatches=48",
 };
 static const char *const SCHEDULE[] = {
     "1f1b",  "zb-h1", "zb-h2",         "interleaved", "zb-v",    "v-half",
@@ -41,26 +48,72 @@ static void assert_near(const char *set, const char *what, double got, double wa
         fail_msg("%s: %s: expected %.17g, got %.17g", set, what, wanted, got);
 }
 
-/* A plan's time, and where `briefly` its memory, by a part of its microbatches are those of the
- * whole program. Returns whether a part was enough. */
+/* Times of devices and stages. */
+static void check_times(const char *set, const SimReport *part, const SimReport *all)
+{
+    const double of = all->iteration_time_s;
+    assert_near(set, "time", part->iteration_time_s, of, of);
+    assert_near(set, "communication", part->comm_s, all->comm_s, of);
+    assert_near(set, "computation", part->comp_s, all->comp_s, of);
+    assert_near(set, "launches", part->launch_s, all->launch_s, of);
+    for (uint32_t j = 0; j < all->n_devices; j++) {
+        assert_near(set, "busy", part->busy_s[j], all->busy_s[j], of);
+        assert_near(set, "exposed", part->comm_busy_s[j], all->comm_busy_s[j], of);
+        assert_near(set, "hidden", part->hidden_s[j], all->hidden_s[j], of);
+        assert_near(set, "idle", part->idle_s[j], all->idle_s[j], of);
+    }
+    assert_int_equal(part->n_stages, all->n_stages);
+    items_at (const SimStageReport, stage, i, part->stage, part->n_stages) {
+        assert_near(set, "start", stage->start_s, all->stage[i].start_s, of);
+        assert_near(set, "stage's comm", stage->comm_s, all->stage[i].comm_s, of);
+        assert_near(set, "stage's comp", stage->comp_s, all->stage[i].comp_s, of);
+        assert_int_equal(stage->n, all->stage[i].n);
+    }
+}
+
+/* The table of memory by a part is that of the buffers of the whole program, added up. */
+static void check_table(const char *set, const Made *made, const SimReport *all)
+{
+    g_autoptr(GArray) rows = sim_memory_table(made->plan, made->graph, made->view, "",
+                                              true, all->memory_bytes, NULL);
+    array_each (const SimMemoryRow, row, rows) {
+        g_autoptr(GArray) block = g_array_new(FALSE, FALSE, sizeof(SnapshotBlock));
+        double bytes[MEMORY_CATEGORIES] = {0}, sum = 0;
+        assert_true(sim_memory_blocks(made->plan, made->graph, made->view, "",
+                                      row->device, block, NULL));
+        array_each (const SnapshotBlock, b, block)
+            for (MemoryCategory c = 0; c < MEMORY_RUNTIME; c++)
+                if (strcmp(b->category, memory_category(c)) == 0 &&
+                    b->first <= row->instr && b->last >= row->instr)
+                    bytes[c] += (double)b->bytes;
+        for (MemoryCategory c = 0; c < MEMORY_RUNTIME; c++) {
+            assert_near(set, memory_category(c), (double)row->bytes[c], bytes[c], 1e11);
+            sum += bytes[c];
+        }
+        assert_near(set, "peak", (double)all->memory_bytes[row->device], sum, 1e11);
+    }
+}
+
+/* A plan's report by a part of its microbatches is that of the whole program. Returns whether a part
+ * was enough. */
 static bool check_part(const char *set, const Made *made, const Plan *plan,
-                       const SimReport *all, bool briefly)
+                       const SimReport *all, bool time_only)
 {
     SimOptions options;
     sim_options_init(&options);
-    options.time_only = !briefly;
-    options.brief = briefly;
+    options.time_only = time_only;
     g_autoptr(SimReport) part = sim_evaluate_shortly(
         plan, made->graph, made->view, fidelity_name(FIDELITY_STAGE), &options, NULL);
     assert_near(set, "time", part->iteration_time_s, all->iteration_time_s,
                 all->iteration_time_s);
-    if (!briefly)
+    if (time_only)
         return !part->timeline;
+    check_times(set, part, all);
     assert_int_equal(part->feasible, all->feasible);
     for (uint32_t j = 0; j < all->n_devices; j++)
         assert_near(set, "memory", (double)part->memory_bytes[j],
                     (double)all->memory_bytes[j], 1e9);
-    return part->brief;
+    return !part->timeline;
 }
 
 /* Returns whether the program has a repeated middle. */
@@ -95,7 +148,7 @@ static bool check_brief(const char *set, const Made *made, const SimReport *all)
     assert_int_equal(program_parts(brief), program->n_microbatches);
     Plan plan = *made->plan;
     plan.program = brief;
-    if (fewer && !plan.program->successive && !check_part(set, made, &plan, all, true))
+    if (fewer && !check_part(set, made, &plan, all, false))
         fail_msg("%s: its part was not enough", set);
     if (fewer)
         program_whole(&brief);
@@ -117,7 +170,8 @@ static void test_parts_are_as_the_whole(void **state)
                     g_strdup_printf("%s schedule=%s", BASE[b], SCHEDULE[s]);
                 if (c != (b + s) % G_N_ELEMENTS(CLUSTER))
                     continue;
-                g_auto(Made) made = make("manual", MODEL, CLUSTER[c], set, NULL);
+                g_auto(Made) made = make("manual", strstr(set, "ep=") ? EXPERTS : MODEL,
+                                         CLUSTER[c], set, NULL);
                 if (!made.plan && c < 2 && strstr(SCHEDULE[s], "gpipe") &&
                     !strstr(set, "zero=3"))
                     fail_msg("%s: expected a plan", set);
@@ -129,9 +183,11 @@ static void test_parts_are_as_the_whole(void **state)
                     sim_evaluate(made.plan, made.graph, made.view,
                                  fidelity_name(FIDELITY_STAGE), NULL);
                 n_brief += check_brief(set, &made, all);
-                n_times += check_part(set, &made, made.plan, all, false);
-                const bool part = check_part(set, &made, made.plan, all, true);
+                n_times += check_part(set, &made, made.plan, all, true);
+                const bool part = check_part(set, &made, made.plan, all, false);
                 n_parts += part;
+                assert_true(part || !strstr(set, "ep="));
+                check_table(set, &made, all);
                 if (g_getenv("KILTER_TEST_VERBOSE"))
                     print_message("%s %s: %d\n", CLUSTER[c], set, part);
             }
