@@ -4,9 +4,9 @@
  * formula, which is up to a fifth below the time of the schedule. Each pipeline is then walked step
  * by step, under its own schedule and under the others for which its stages have the memory. The
  * fastest few are made into programs and evaluated, as long as the walk leaves room for a faster
- * one. On many GPUs of several kinds a search with coarse groups comes first; where all combinations
- * of machines are too many, the kinds are in an order, and some orders are searched. Where memory is short, stages are planned
- * with only a part of it.
+ * one. On many GPUs a search with coarse groups comes first, that of what waits little before the
+ * rest; where all combinations of machines are too many, the kinds are in an order, and some orders
+ * are searched. Where memory is short, stages are planned with only a part of it.
  *
  * A second search lets stages run SPMD programs: those of HAP's planner for the stage's devices
  * (synth/joint/hap_inside.h), which are found where what is promised of them may win. On

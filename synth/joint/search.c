@@ -201,7 +201,7 @@ bool joint_is_large(JointMenu *menu, uint32_t batch)
 {
     if (menu->in_order)
         return true;
-    static const double large = 1.2e6; /* twice or half: the same 12 small plans */
+    static const double large = 6e5; /* twice: the same 12 small plans */
     g_autoptr(JointProblem) p = synth_joint_problem(menu, batch, 1, true);
     double extensions = p ? (double)p->n_layers * p->n_groups : 0;
     for (uint32_t k = 0; p && k < p->n_kinds; k++)
@@ -225,6 +225,26 @@ static void add_run(GArray *runs, uint32_t problem, double least_s, const JointW
     g_array_append_val(runs, run);
 }
 
+static const JointProblem *problem_of(const JointSearch *j, const Run *run)
+{
+    return j->problems->pdata[run->problem];
+}
+
+/* Seconds of a pipeline that computes as densely as possible, and waits until all machines have a
+ * microbatch. */
+static double filled_s(const JointSearch *j, const Run *run)
+{
+    const JointProblem *p = problem_of(j, run);
+    const uint32_t stages = MIN(p->n_layers, j->question->view->cluster->n_machines);
+    return run->least_s * (1 + (double)stages / p->n_microbatches);
+}
+
+static gint by_filled(gconstpointer a, gconstpointer b, gpointer search)
+{
+    const double x = filled_s(search, a), y = filled_s(search, b);
+    return x != y ? (x < y ? -1 : 1) : by_least(a, b);
+}
+
 /* The runs on the problems from `first` on that need no number of stages, those with the most
  * promising numbers of microbatches first. */
 static GArray *list_plain(const JointSearch *j, uint32_t first)
@@ -242,7 +262,10 @@ static GArray *list_plain(const JointSearch *j, uint32_t first)
                     add_run(runs, i, least_s, &way, NULL);
             }
     }
-    g_array_sort(runs, by_least);
+    if (j->coarse)
+        g_array_sort_with_data(runs, by_filled, (gpointer)j);
+    else
+        g_array_sort(runs, by_least);
     return runs;
 }
 
@@ -375,33 +398,12 @@ static GArray *best_runs(const JointSearch *j, const GArray *runs)
 
 /* --- kinds in an order --- */
 
-static const JointProblem *problem_of(const JointSearch *j, const Run *run)
-{
-    return j->problems->pdata[run->problem];
-}
-
-/* Seconds of a pipeline that computes as densely as possible, and waits until all machines have a
- * microbatch. */
-static double filled_s(const JointSearch *j, const Run *run)
-{
-    const JointProblem *p = problem_of(j, run);
-    const uint32_t stages = MIN(p->n_layers, j->question->view->cluster->n_machines);
-    return run->least_s * (1 + (double)stages / p->n_microbatches);
-}
-
-static gint by_filled(gconstpointer a, gconstpointer b, gpointer search)
-{
-    const double x = filled_s(search, a), y = filled_s(search, b);
-    return x != y ? (x < y ? -1 : 1) : by_least(a, b);
-}
-
 /* Searches with coarse groups in the orders from `begin` to `end`, for the numbers of
  * microbatches of the `best` runs (NULL: all). */
 static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
                           uint32_t end, const GArray *best, GArray *runs)
 {
     g_autoptr(GArray) plain = list_plain(j, 0);
-    g_array_sort_with_data(plain, by_filled, j);
     for (uint32_t k = 0; k < plain->len; k++)
         for (uint32_t o = begin; o < end; o++) {
             Run run = g_array_index(plain, Run, k);

@@ -1,8 +1,9 @@
 /* A pipeline of unlike stages, step by step: what its schedule takes (synth/joint/joint.h).
  *
- * A group works off its steps in order. A forward waits for what the stage before sent, a backward for what the stage
- * behind sent back; what is sent between two stages goes one after another, each way. After its last step a group sums its
- * gradients and updates. Where iterations overlap, a group's time is from its first step on. */
+ * A group works off its steps in order. A forward waits for what the stage before sent, a backward
+ * for what the stage behind sent back; what is sent between two stages goes one after another,
+ * each way. After its last step a group sums its gradients and updates. Where iterations overlap,
+ * a group's time is from its first step on. */
 #include <math.h>
 
 #include "sim/tasks/piece.h"
@@ -86,7 +87,7 @@ static GArray *pieces_of(const JointEntry *from, const uint32_t *senders,
     return pieces;
 }
 
-/* Seconds over the border between neighbours, on the devices that they have, whose pieces are added to
+/* Seconds over the border between neighbours, on the devices that they have; adds its pieces to
  * `all`. */
 static double border_s(const JointMenu *menu, const GArray *pieces, double bytes,
                        GArray *all)
