@@ -57,17 +57,24 @@ TensorId layer_add(const Layer *l, const char *part, TensorId x, TensorId y)
     return layer_binary(l, OP_ADD, part, x, y);
 }
 
+/* An op on x and PART.weight [dim], and PART.bias with the first of these dims. */
+static TensorId layer_weighted(const Layer *l, OpKind kind, const char *part, TensorId x,
+                               uint32_t rank, const uint32_t *dim, uint32_t bias_rank)
+{
+    g_autofree char *weight = g_strdup_printf("%s.weight", part);
+    g_autofree char *bias = g_strdup_printf("%s.bias", part);
+    TensorId operand[] = {x, layer_parameter(l, weight, rank, dim), 0};
+    if (bias_rank)
+        operand[2] = layer_parameter(l, bias, bias_rank, dim);
+    return layer_op(l, kind, part, (OpAttr){0}, bias_rank ? 3 : 2, operand, NULL);
+}
+
 TensorId layer_norm_as(const Layer *l, NormKind norm, const char *part, TensorId x)
 {
     const bool rms = norm == NORM_RMS;
     const Tensor in = *graph_tensor(l->graph, x);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    g_autofree char *bias = g_strdup_printf("%s.bias", part);
-    TensorId operand[] = {x, layer_parameter(l, weight, 1, &in.dim[in.rank - 1]), 0};
-    if (!rms)
-        operand[2] = layer_parameter(l, bias, 1, &in.dim[in.rank - 1]);
-    return layer_op(l, rms ? OP_RMS_NORM : OP_LAYER_NORM, part, (OpAttr){0}, rms ? 2 : 3,
-                    operand, NULL);
+    return layer_weighted(l, rms ? OP_RMS_NORM : OP_LAYER_NORM, part, x, 1,
+                          &in.dim[in.rank - 1], !rms);
 }
 
 TensorId layer_rms_norm(const Layer *l, const char *part, TensorId x)
@@ -89,12 +96,7 @@ TensorId layer_project(const Layer *l, OpKind kind, const char *part, TensorId x
     for (uint32_t d = 0; d < rank; d++)
         dim[d] = out[d];
     dim[rank] = in.dim[in.rank - 1];
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
-    TensorId operand[] = {x, layer_parameter(l, weight, rank + 1, dim), 0};
-    if (bias)
-        operand[2] = layer_parameter(l, bias_name, rank, out);
-    return layer_op(l, kind, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+    return layer_weighted(l, kind, part, x, rank + 1, dim, bias ? rank : 0);
 }
 
 TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
@@ -135,11 +137,6 @@ TensorId layer_concat(const Layer *l, const char *part, TensorId x, TensorId y)
 TensorId layer_out(const Layer *l, const char *part, TensorId y, uint32_t n, bool bias)
 {
     const Tensor in = *graph_tensor(l->graph, y);
-    g_autofree char *weight = g_strdup_printf("%s.weight", part);
-    g_autofree char *bias_name = g_strdup_printf("%s.bias", part);
     const uint32_t dim[] = {n, in.dim[2], in.dim[3], in.dim[4]};
-    TensorId operand[] = {y, layer_parameter(l, weight, 4, dim), 0};
-    if (bias)
-        operand[2] = layer_parameter(l, bias_name, 1, &n);
-    return layer_op(l, OP_GROUPED_OUT, part, (OpAttr){0}, bias ? 3 : 2, operand, NULL);
+    return layer_weighted(l, OP_GROUPED_OUT, part, y, 4, dim, bias);
 }

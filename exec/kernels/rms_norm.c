@@ -61,34 +61,29 @@ void kernel_rms_norm_dx(const KernelCall *call)
     }
 }
 
-/* dgamma = sum over the rows of dy x / rms(x). In: dy[*,h], x[*,W], of which h may be a slice. */
-void kernel_rms_norm_dw(const KernelCall *call)
+/* dgamma = sum over the rows of dy x / rms(x), of whole rows or of the first elements that gamma
+ * has. */
+static void norm_dw(const KernelCall *call, bool whole)
 {
     const ExecTensor *dy = &call->in[0], *x = &call->in[1];
-    const uint64_t h = dy->dim[dy->rank - 1], rows = kernel_rows(x);
-    const uint64_t first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
-    const uint64_t width = x->dim[x->rank - 1];
-    for (uint64_t r = 0; r < rows; r++) {
-        const double *from = x->data + r * width, inverse = row_inverse(from, width);
-        for (uint64_t i = 0; i < h; i++)
-            call->out[0].data[i] += dy->data[r * h + i] * from[first + i] * inverse;
+    const Rows n = rows_of(x, &call->out[0]);
+    const uint64_t h = dy->dim[dy->rank - 1],
+                   first = dy->offset[dy->rank - 1] - x->offset[x->rank - 1];
+    for (uint64_t r = 0; r < n.rows; r++) {
+        const double *from = x->data + r * n.width,
+                     inverse = row_inverse(from, whole ? n.width : n.n);
+        double *dgamma = call->out[0].data + r % n.groups * n.n;
+        for (uint64_t i = 0; i < n.n; i++)
+            dgamma[i] += dy->data[r * h + i] * from[first + i] * inverse;
     }
 }
 
-/* The same for gamma[D] of x[*,E], or for gamma[*,H] of groups. In: dy, x. */
-void kernel_key_norm_dw(const KernelCall *call)
-{
-    const Rows n = rows_of(&call->in[1], &call->out[0]);
-    for (uint64_t r = 0; r < n.rows; r++) {
-        const double *dy = call->in[0].data + r * n.width,
-                     *x = call->in[1].data + r * n.width;
-        double *dgamma = call->out[0].data + r % n.groups * n.n;
-        const double inverse = row_inverse(x, n.n);
-        for (uint64_t i = 0; i < n.n; i++)
-            dgamma[i] += dy[i] * x[i] * inverse;
-    }
-}
+/* In: dy[*,h], x[*,W], of which h may be a slice. */
+KERNEL(rms_norm_dw, norm_dw(call, true))
+
+/* For gamma[D] of x[*,E], or for gamma[*,H] of groups. In: dy, x. */
+KERNEL(key_norm_dw, norm_dw(call, false))
 
 KERNEL(group_norm, kernel_rms_norm(call))
 KERNEL(group_norm_dx, kernel_rms_norm_dx(call))
-KERNEL(group_norm_dw, kernel_key_norm_dw(call))
+KERNEL(group_norm_dw, norm_dw(call, false))
