@@ -4,7 +4,14 @@
 #pragma once
 
 #include "exec/replay.h"
-#include "exec/spread.h"
+
+/* The spread of repeated times, in seconds. */
+typedef struct {
+    double median_s, low_s, high_s; /* low, high: quartiles */
+} ExecSpread;
+
+/* The spread of value [n], n > 0; sorts `value`. Private to exec. */
+ExecSpread exec_spread_of(double *value, uint32_t n);
 
 /* A stage opens with the first priced collective after a computation, as in sim/sim.h: conversions
  * that need no other rank neither open nor end a stage. Its communication is the time that the rank

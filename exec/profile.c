@@ -6,7 +6,7 @@
 
 #include "data/base/free.h"
 #include "data/measured/measurement.h"
-#include "exec/spread.h"
+#include "exec/measure.h"
 
 /* --- what several ranks measured --- */
 
