@@ -79,8 +79,8 @@ uint32_t task_add(Lower *lower, SimTask task, uint32_t first_dep);
 /* The task that communicates an instance to a lane (by index in the group), or SIM_NO_TASK. */
 uint32_t task_communicated(const Lower *lower, const Made *made, uint32_t index);
 
-/* The task that a computation on a lane waits for, or SIM_NO_TASK; or the one that a collective
- * waits for, which skips the inner communication of another collective. */
+/* The task that a computation on a lane waits for, or SIM_NO_TASK; a collective waits for another
+ * task, as it skips the inner communication of a collective before it. */
 uint32_t task_made_for(const Lower *lower, const Made *made, uint32_t index,
                        bool collective);
 
