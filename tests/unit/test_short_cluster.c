@@ -254,7 +254,7 @@ static void test_product_names(void **state)
         {"NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"},
         {"NVIDIA GeForce RTX 2080", NULL},
         {"NVIDIA GeForce RTX 3090", "rtx-3090"},
-        {"NVIDIA GeForce RTX 3090 Ti", NULL},
+        {"NVIDIA GeForce RTX 4070 Ti", NULL},
         {"NVIDIA GeForce RTX 4090", "rtx-4090"},
         {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
         {"NVIDIA GeForce RTX 4090 D", NULL},
