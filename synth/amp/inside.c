@@ -22,6 +22,8 @@ typedef struct {
     double *size; /* [n_sizes + 1]: of microbatches, rising; the last one is too many */
     double *pass; /* [(kind * n_layers + layer) * n_sizes + size]: of a microbatch */
     double *sent; /* [kind * n_layers + layer]: of the whole batch */
+    const Instr **known; /* [op]: the last one like it that was added */
+    double *rows;        /* [(op * kinds + kind) * n_sizes + size]: its seconds */
 } Inside;
 
 /* Seconds of all devices that share an op; parts of what they divide differ by a unit at most. */
@@ -46,14 +48,13 @@ static double inside_op_s(const Inside *in, const Instr *instr, const Rule *rule
     return seconds;
 }
 
-/* Adds an op to its layer. known: [op], the last one like it; rows: [op], its seconds. */
-static void inside_add_op(const Inside *in, const Instr *instr, const Instr **known,
-                          double *rows)
+/* Adds an op to its layer. */
+static void inside_add_op(const Inside *in, const Instr *instr)
 {
     const Op *op = graph_get_op(in->graph, instr->op);
-    const Instr **like = &known[graph_op_alike(in->graph, instr->op)];
+    const Instr **like = &in->known[graph_op_alike(in->graph, instr->op)];
     const uint32_t n = in->n_sizes;
-    double *row = rows + (size_t)(like - known) * in->kinds.n * n;
+    double *row = in->rows + (size_t)(like - in->known) * in->kinds.n * n;
     Rule rule;
     if (in->batch->loop[instr->op] < 0 || op->pass == PASS_UPDATE ||
         !op_rule_find(in->graph, instr->op, instr->form, &rule))
@@ -98,15 +99,12 @@ static void inside_add_message(const Inside *in, const Instr *instr, const uint3
 static void inside_take(const Inside *in, const Program *program, const uint32_t *last,
                         double *best)
 {
-    const size_t n_rows = (size_t)in->kinds.n * in->n_layers,
-                 n_ops = graph_n_ops(in->graph);
-    g_autofree const Instr **known = g_new0(const Instr *, n_ops);
-    g_autofree double *rows = g_new(double, n_ops * in->kinds.n * in->n_sizes);
+    const size_t n_rows = (size_t)in->kinds.n * in->n_layers;
     memset(in->pass, 0, n_rows * in->n_sizes * sizeof *in->pass);
     memset(in->sent, 0, n_rows * sizeof *in->sent);
     items_each (const Instr, instr, program->instr, program->n) {
         if (instr->kind == INSTR_COMPUTE)
-            inside_add_op(in, instr, known, rows);
+            inside_add_op(in, instr);
         else if (instr->kind == INSTR_COLLECTIVE)
             inside_add_message(in, instr, last);
     }
@@ -129,10 +127,14 @@ double synth_amp_inside_bound_s(const Graph *graph, const ClusterView *view)
                       *pass = g_new(double, n_rows *n), *sent = g_new(double, n_rows);
     g_autofree uint32_t *last = g_new0(uint32_t, graph_n_tensors(graph));
     g_autofree bool *sequence = g_new(bool, n_layers);
-    Inside in = {graph, view, batch, kinds, 1, n_layers, 0, size, pass, sent};
+    const size_t n_ops = graph_n_ops(graph);
+    g_autofree const Instr **known = g_new(const Instr *, n_ops);
+    Inside in = {graph, view, batch, kinds, 1,     n_layers,
+                 0,     size, pass,  sent,  known, NULL};
     for (uint32_t i = 1; i <= n; i += MAX(i / MOST, 1))
         size[in.n_sizes++] = i;
     size[in.n_sizes] = n + 1;
+    g_autofree double *rows = in.rows = g_new(double, n_ops *kinds.n *in.n_sizes);
     for (size_t i = 0; i < n_rows; i++)
         best[i] = INFINITY;
     ops_each (op, id, graph) {
@@ -145,13 +147,17 @@ double synth_amp_inside_bound_s(const Graph *graph, const ClusterView *view)
     uint32_t most = 1; /* GPUs of a machine */
     items_each (const Machine, m, view->cluster->machine, view->cluster->n_machines)
         most = MAX(most, m->gpus);
-    for (; good && in.ways <= most; in.ways++)
-        for (uint32_t i = 0; i < MIN(in.ways, 2); i++) {
-            g_autoptr(Program) program = synth_megatron(graph, view, MAX(in.ways, 2),
-                                                        i ? sequence : NULL, false, NULL);
-            if (program)
-                inside_take(&in, program, last, best);
-            good &= program || i;
-        }
+    for (; good && in.ways <= most; in.ways++) {
+        const uint32_t ways = MAX(in.ways, 2);
+        g_autoptr(Program) plain = synth_megatron(graph, view, ways, NULL, false, NULL);
+        g_autoptr(Program) along =
+            in.ways > 1 ? synth_megatron(graph, view, ways, sequence, false, NULL) : NULL;
+        memset(known, 0, n_ops * sizeof *known);
+        good = plain != NULL;
+        if (good)
+            inside_take(&in, plain, last, best);
+        if (along)
+            inside_take(&in, along, last, best);
+    }
     return good ? sim_divided_bound_s(&kinds, n_layers, best) : 0;
 }
