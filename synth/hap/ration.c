@@ -54,7 +54,7 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
  * of the top meet. */
 static bool ration_climb(const Climb *c, GError **error)
 {
-    enum { STEPS = 6 }; /* each is a search of its own */
+    enum { STEPS = 6 }; /* each is a search of its own; 3 or 12: the same 12 plans */
     static const double enough =
         1.0005; /* factor on the bound: a further step must be able to gain this much */
     Tangent low, high = {0}, best;

@@ -207,7 +207,7 @@ static uint64_t joint_steps_of(const Question *question)
 static double make_least_s(const JointSearch *j, const JointWay *way, bool plain,
                            double upper_s)
 {
-    enum { FEW = 2 };
+    enum { FEW = 2 }; /* 1 or 4: the same 12 plans */
     uint64_t most = joint_steps_of(j->question), *left = most < UINT64_MAX ? &most : NULL;
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < j->problems->len; i++) {

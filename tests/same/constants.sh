@@ -44,7 +44,7 @@ n=$(wc -l <"$plan.before")
 for constant; do
     file=${constant%:*} name=${constant#*:} said=$constant
     for change in '* 2' '/ 2'; do
-        sed -i "s|\b$name = \([^,;}]*[^,;} ]\)|$name = (\1) $change|" "$copy/$file"
+        sed -i "/static const\|enum {/s|\b$name = \([^,;}]*[^,;} ]\)|$name = (\1) $change|" "$copy/$file"
         if build; then
             sums >"$plan.after"
             said="$said $change $(diff "$plan.before" "$plan.after" | grep -c '^>' || true)"
