@@ -61,7 +61,7 @@
     X(miss_to, "1", 0, 10)         /* all do */                                            \
     X(row, "ns", 0, 1e5)           /* 32 threads take for a row, at least */               \
     X(odd_row, "1", 0.1, 1)        /* rows that are no multiple of 4 elements */           \
-    X(norm_clock, "B/clock", 0.1, 1000) /* of a processor, kernels that are not vectorised */ \
+    X(moments, "clock", 0, 1e5)    /* a processor takes for a row's mean and variance */   \
     X(gate_clock, "B/clock", 0.1, 1000)                                                    \
     X(convert, "us", 0, 1000)      /* start of a pass that finds scales and turns to 8 or 4 bits */
 

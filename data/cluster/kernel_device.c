@@ -124,7 +124,8 @@ KernelDevice *kernel_device_with(const DeviceType *type, const KernelConstants *
                                         ? constants->memory.share_hbm
                                         : constants->memory.share_gddr;
     if (device->chip.reach == 0)
-        device->chip.reach = constants->stream.reach;
+        device->chip.reach =
+            constants->stream.reach * (device->chip.gcn ? constants->tensor.amd : 1);
     if (device->chip.issue == 0)
         device->chip.issue =
             device->chip.sm >= 86 && device->chip.gcn == 0 ? constants->lane.issue : 1;

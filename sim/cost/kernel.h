@@ -82,7 +82,7 @@ typedef struct {
         struct {
             double rows, width;
             double element_bytes; /* 0: as of the format */
-            bool scalar;          /* as above */
+            bool squares;         /* an RMS norm, which takes no mean */
         } rows;                   /* NORM, SOFTMAX */
         struct {
             /* lengths; causal: the last `queries` of `keys` */

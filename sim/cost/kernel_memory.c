@@ -4,15 +4,17 @@
  *     t    = start + max(bytes / (bandwidth share (1 + (cache_gain - 1) keep)), rows' part)                     (1)
  *     keep = clip(1/2 - log4(bytes / (cache_keep L2)), 0, 1)                                                    (2)
  *
- * share by the kind of memory. Rows' part: each row takes a block of threads at least 4 `row`, S
- * threads/block blocks at a time. A norm reads its rows twice, a softmax of more than 1024 elements
- * three times; what of the further passes misses L2 goes by the rows that are at work at a time,
+ * share by the kind of memory; kernels of rows show no gain by L2. Rows' part: each row takes a
+ * block of threads at least 4 `row`, S threads/block blocks at a time; a layer norm's mean and
+ * variance take a processor `moments` clocks. A norm reads its rows twice, a softmax of more than
+ * 1024 elements three times; what of the further passes misses L2 goes by the rows that are at
+ * work at a time,
  *
  *     miss = clip((flight/L2 - miss_from) / (miss_to - miss_from), 0, 1)                                        (3)
  *
  * Backward: a softmax moves 12 B an element up to 1024, 20 B above, a norm 16 + 8 B (fp32; others
- * in proportion). Kernels that are not vectorised move a fixed number of bytes a clock in each
- * processor, if that is slower. */
+ * in proportion). Elementwise kernels that are not vectorised move a fixed number of bytes a clock
+ * in each processor, if that is slower. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"
@@ -60,25 +62,17 @@ double law_pass_least_s(const KernelDevice *device, double bytes, double floor_s
 }
 
 /* Equation (1). `least`: seconds of another limit. */
-static double memory_pass_s(const KernelDevice *device, double bytes, double least,
-                            KernelReport *report)
+static double memory_pass_s(const KernelDevice *device, double bytes, double speed,
+                            double least, KernelReport *report)
 {
-    const MemoryLaw *law = &device->constants.memory;
-    const double memory = bytes / memory_speed(device, bytes), start = law->start * 1e-6;
+    const double memory = bytes / speed, start = device->constants.memory.start * 1e-6;
     if (report) {
         report->bytes = bytes;
-        *(bytes < law->cache_keep * device->chip.l2_bytes ? &report->cache_s
-                                                          : &report->memory_s) = memory;
+        *(speed > device->chip.bandwidth ? &report->cache_s : &report->memory_s) = memory;
         report->compute_s = least;
         report->start_s = start;
     }
     return start + fmax(memory, least);
-}
-
-/* Seconds of kernels that are not vectorised. */
-static double memory_scalar_s(const KernelDevice *device, double bytes, double per_clock)
-{
-    return bytes / (per_clock * device->chip.processors * device->chip.clock_hz);
 }
 
 double law_elementwise_s(const KernelDevice *device, const Kernel *kernel,
@@ -86,13 +80,13 @@ double law_elementwise_s(const KernelDevice *device, const Kernel *kernel,
 {
     const double bytes = kernel->elementwise.elements *
                          (kernel->elementwise.read + kernel->elementwise.written);
-    const double least =
-        kernel->elementwise.scalar
-            ? memory_scalar_s(device, bytes, device->constants.memory.gate_clock)
-            : 0;
+    const double least = kernel->elementwise.scalar
+                             ? bytes / (device->constants.memory.gate_clock *
+                                        device->chip.processors * device->chip.clock_hz)
+                             : 0;
     if (report)
         report->once_bytes = bytes;
-    return memory_pass_s(device, bytes, least, report);
+    return memory_pass_s(device, bytes, memory_speed(device, bytes), least, report);
 }
 
 double law_rows_s(const KernelDevice *device, const Kernel *kernel, KernelReport *report)
@@ -122,11 +116,13 @@ double law_rows_s(const KernelDevice *device, const Kernel *kernel, KernelReport
                                     : 5;
     const double bytes = (kernel->backward ? backward : forward) * rows * width * size /
                          (fmod(width, 4) == 0 ? 1 : law->odd_row);
-    double least = 4 * law->row * 1e-9 * rows / (S * threads / block);
-    if (kernel->rows.scalar)
-        least = fmax(least, memory_scalar_s(device, bytes, law->norm_clock));
+    const bool moments = norm && !kernel->backward && !kernel->rows.squares;
+    const double least = moments ? law->moments * rows / (S * chip->clock_hz)
+                                 : 4 * law->row * 1e-9 * rows / (S * threads / block);
+    const double speed = chip->bandwidth * chip->memory_share;
     if (report) /* no plan cuts rows */
-        report->once_bytes =
-            (kernel->backward ? backward : forward) * rows * width * size;
-    return memory_pass_s(device, bytes, least, report);
+        report->least_s =
+            fmax((kernel->backward ? backward : forward) * rows * width * size / speed,
+                 moments ? least : 0);
+    return memory_pass_s(device, bytes, speed, least, report);
 }

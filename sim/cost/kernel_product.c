@@ -107,7 +107,8 @@ static ProductCase product_case(const KernelDevice *device, const LawProduct *p)
                                                     : 1) /
                (pascal && !p->batched ? 1 + p->k / lane->pascal_row : 1);
     c.watts = fmax(device->power_w - law->idle_w, 0.1 * device->power_w);
-    c.flops_j = law->flops_w * 1e9 * 12 / chip->process_nm *
+    /* units that AMD's library leaves idle draw little: they are in e, and not in the energy */
+    c.flops_j = law->flops_w * 1e9 * 12 / chip->process_nm / (chip->gcn ? law->amd : 1) *
                 pow(1.5e9 / chip->clock_hz, law->energy_clock) *
                 (tensor ? pow(2 / p->in_bytes, law->energy_bytes) : 1);
     c.once = p->batch * (operands + p->out_bytes * p->m * p->n);

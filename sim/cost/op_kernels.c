@@ -351,6 +351,7 @@ static void list_norm(Listing *l, double times)
     add_rows(l, KERNEL_NORM, KERNEL_CLASS_MEMORY, operand_elements(l, 0) / width, width,
              l->op->pass == PASS_BACKWARD);
     l->kernel[l->n - 1].times = times;
+    l->kernel[l->n - 1].kernel.rows.squares = l->op->kind != OP_LAYER_NORM;
 }
 
 /* Accesses to an operand by an op that a framework runs as several kernels, beside those of one. */

@@ -21,6 +21,7 @@ static const KernelFree LANES[] =
                                     KERNEL_FREE(memory, miss_from, 0.1, 0.5),
                                     KERNEL_FREE(memory, miss_to, 1, 0.3),
                                     KERNEL_FREE(memory, row, 250, 0.5),
+                                    KERNEL_FREE(memory, moments, 1000, 0.5),
                                     KERNEL_FREE(memory, odd_row, 0.9, 0.1)},
                         CONVOLUTION[] = {KERNEL_FREE(convolution, implicit, 0.8, 0.2),
                                          KERNEL_FREE(convolution, large, 0.8, 0.2),
@@ -58,7 +59,7 @@ static void refit_made(const char *file, const KernelFree *fitted, uint32_t n,
     kernel_refit_set(&refit, &start, shift, fitted, n, &truth);
     for (guint i = 0; i < rows->row->len; i++) {
         KernelRow *row = &g_array_index(rows->row, KernelRow, i);
-        row->q = 0;
+        row->host_s = row->after_s = 0;
         row->s = kernel_rows_predict_s(rows->device->pdata[row->index], row) *
                  exp(NOISE * (g_rand_double(rand) - 0.5) * sqrt(12));
     }
@@ -83,7 +84,7 @@ static void test_made(void **state)
 {
     (void)state;
     refit_made("gemm_fp32.csv", LANES, G_N_ELEMENTS(LANES), 5, 0.05);
-    refit_made("elementwise_fp32.csv", MEMORY, G_N_ELEMENTS(MEMORY), 4, 0.05);
+    refit_made("elementwise_fp32.csv", MEMORY, G_N_ELEMENTS(MEMORY), 2, 0.05);
     refit_made("conv_fp32.csv", CONVOLUTION, G_N_ELEMENTS(CONVOLUTION), 2, 0.05);
 }
 
@@ -126,7 +127,7 @@ static void test_left_out(void **state)
     static const char *const PRODUCT[] = {"bmm", "linear", NULL};
     static const char *const PASS[] = {"elementwise", "ln", "softmax", NULL};
     static const char *const CONV[] = {"conv", NULL};
-    static const double PRODUCT_PERCENT[] = {14, 16}, PASS_PERCENT[] = {12, 12, 15},
+    static const double PRODUCT_PERCENT[] = {14, 16}, PASS_PERCENT[] = {6.1, 11.4, 9.8},
                         CONV_PERCENT[] = {20};
     const uint32_t each = g_getenv("KILTER_ALL") ? 1 : 12;
     (void)state;

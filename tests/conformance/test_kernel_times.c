@@ -20,11 +20,11 @@ static void test_fp32(void **state)
     kernel_rows_read(rows, "conv_fp32.csv", kernel_rows_fp32);
     kernel_rows_hosts(rows);
     kernel_rows_print(rows);
-    expect(rows, NULL, "bmm", 12.2);
-    expect(rows, NULL, "linear", 17.2);
-    expect(rows, NULL, "elementwise", 9.2);
-    expect(rows, NULL, "ln", 12.2);
-    expect(rows, NULL, "softmax", 9.8);
+    expect(rows, NULL, "bmm", 11.9);
+    expect(rows, NULL, "linear", 16.6);
+    expect(rows, NULL, "elementwise", 4.6);
+    expect(rows, NULL, "ln", 10.4);
+    expect(rows, NULL, "softmax", 8.8);
     expect(rows, NULL, "conv", 19.9);
 }
 
