@@ -1,6 +1,6 @@
 -- MPT of 125 million to 70 billion parameters under FSDP on 8 to 128 A100 of 40 GB, sequences of 512 to 65,536 tokens
 --
--- Models without gated units are written as gated ones of 2/3 of the width, which have the same parameters and FLOPs. Nothing is for
+-- Biases, norms with biases and learned positions: NumParams are those of GPT-2, to the last one (its head is the embedding). Nothing is for
 -- calibration: each model and length is a group. Machines of 8 have 1600 Gb/s.
 WITH dims(name, text) AS (
     VALUES
