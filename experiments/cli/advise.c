@@ -8,12 +8,18 @@
 #include "experiments/cli/command.h"
 
 /* clang-format off */
-#define ADVISE_OPTIONS(X)                                                   \
-    X(CHANGED, how) X(LIST, price, "price", 0) X(TEXT, target, "target", 0) \
-    X(TEXT, tokens, "tokens-per-day", 0) X(TEXT, training, "tokens", 0)     \
-    X(LIST, power, "power", 0) X(FILE, plot, "plot", 0)                     \
-    X(TEXT, target_framework, "for", 0) X(TEXT, effort, "effort", 0)        \
-    X(COUNT, top, "top", 0, 0, 1000) X(FLAG, all, "all", 'a')
+#define ADVISE_OPTIONS(X)                \
+    X(CHANGED, how)                      \
+    X(LIST, price, "price", 0)           \
+    X(TEXT, target, "target", 0)         \
+    X(TEXT, tokens, "tokens-per-day", 0) \
+    X(TEXT, training, "tokens", 0)       \
+    X(LIST, power, "power", 0)           \
+    X(FILE, plot, "plot", 0)             \
+    X(TEXT, target_framework, "for", 0)  \
+    X(TEXT, effort, "effort", 0)         \
+    X(COUNT, top, "top", 0, 0, 1000)     \
+    X(FLAG, all, "all", 'a')
 /* clang-format on */
 COMMAND_OPTIONS(AdviseOwn, advise_options, ADVISE_OPTIONS)
 

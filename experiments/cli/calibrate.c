@@ -15,9 +15,11 @@
 #include "experiments/figures/figure.h"
 
 /* clang-format off */
-#define CALIBRATE_OPTIONS(X)                                             \
-    X(FILE, output, "output", 'o') X(TEXT, base, "base", 0)              \
-    X(COUNT, ranks, "ranks", 'n', 0, 65536) X(TEXT, memory, "memory", 0) \
+#define CALIBRATE_OPTIONS(X)                \
+    X(FILE, output, "output", 'o')          \
+    X(TEXT, base, "base", 0)                \
+    X(COUNT, ranks, "ranks", 'n', 0, 65536) \
+    X(TEXT, memory, "memory", 0)            \
     X(FILE, plot, "plot", 0)
 /* clang-format on */
 COMMAND_OPTIONS(Own, calibrate_options, CALIBRATE_OPTIONS)

@@ -6,19 +6,26 @@
 
 /* The options from the command line; NULL: the default. */
 /* clang-format off */
-#define CAMPAIGN_OPTIONS(X)                                       \
-    X(TEXT, mtbf, "mtbf", 0) X(TEXT, weibull, "weibull", 0)       \
-    X(FILE, failures, "failures", 0) X(TEXT, parts, "parts", 0)   \
-    X(TEXT, checkpoint, "checkpoint", 0) X(TEXT, save, "save", 0) \
-    X(TEXT, write, "write", 0) X(TEXT, restart, "restart", 0)     \
-    X(TEXT, repair, "repair", 0) X(TEXT, spares, "spares", 0)     \
-    X(TEXT, stragglers, "stragglers", 0)                          \
-    X(COUNT, replan, "replan", 0, 0, CAMPAIGN_MAX_FEWER)          \
+#define CAMPAIGN_OPTIONS(X)                              \
+    X(TEXT, mtbf, "mtbf", 0)                             \
+    X(TEXT, weibull, "weibull", 0)                       \
+    X(FILE, failures, "failures", 0)                     \
+    X(TEXT, parts, "parts", 0)                           \
+    X(TEXT, checkpoint, "checkpoint", 0)                 \
+    X(TEXT, save, "save", 0)                             \
+    X(TEXT, write, "write", 0)                           \
+    X(TEXT, restart, "restart", 0)                       \
+    X(TEXT, repair, "repair", 0)                         \
+    X(TEXT, spares, "spares", 0)                         \
+    X(TEXT, stragglers, "stragglers", 0)                 \
+    X(COUNT, replan, "replan", 0, 0, CAMPAIGN_MAX_FEWER) \
     X(COUNT, runs, "runs", 0, 0, CAMPAIGN_MAX_RUNS)
 /* `days` NULL: no campaign; jobs: threads, 0: all cores. */
-#define CAMPAIGN_STRUCT(X) \
-    CAMPAIGN_OPTIONS(X)                                             \
-    X(OWNED, days, char *, g_free) X(OWNED, plot, char *, g_free) X(VALUE, jobs, int)
+#define CAMPAIGN_STRUCT(X)         \
+    CAMPAIGN_OPTIONS(X)            \
+    X(OWNED, days, char *, g_free) \
+    X(OWNED, plot, char *, g_free) \
+    X(VALUE, jobs, int)
 COMMAND_OPTIONS(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
 COMMAND_RANGES(CommandCampaign, command_campaign, CAMPAIGN_STRUCT)
 

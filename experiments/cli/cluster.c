@@ -16,10 +16,13 @@
 enum { NODES_MAX = 65536, NICS_MAX = 1000 };
 
 /* clang-format off */
-#define CLUSTER_OPTIONS(X)                                             \
-    X(COUNT, nodes, "nodes", 'n', 1, NODES_MAX) X(TEXT, nic, "nic", 0) \
-    X(COUNT, nics, "nics", 0, 0, NICS_MAX) X(TEXT, gpu, "gpu", 0)      \
-    X(TEXT, name, "name", 0) X(FILE, output, "output", 'o')
+#define CLUSTER_OPTIONS(X)                      \
+    X(COUNT, nodes, "nodes", 'n', 1, NODES_MAX) \
+    X(TEXT, nic, "nic", 0)                      \
+    X(COUNT, nics, "nics", 0, 0, NICS_MAX)      \
+    X(TEXT, gpu, "gpu", 0)                      \
+    X(TEXT, name, "name", 0)                    \
+    X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(How, how, CLUSTER_OPTIONS)
 

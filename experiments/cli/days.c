@@ -7,10 +7,15 @@
 #include "experiments/cli/campaign.h"
 
 /* clang-format off */
-#define DAYS_OPTIONS(X)                                                               \
-    X(CAMPAIGN, campaign) X(FILE, plot, "plot", 0) X(TEXT, fidelity, "fidelity", 'f') \
-    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT) X(PLANNING, how) X(SLOWDOWN, how)        \
-    X(CHANGES, how) X(PINS, options)
+#define DAYS_OPTIONS(X)                      \
+    X(CAMPAIGN, campaign)                    \
+    X(FILE, plot, "plot", 0)                 \
+    X(TEXT, fidelity, "fidelity", 'f')       \
+    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT) \
+    X(PLANNING, how)                         \
+    X(SLOWDOWN, how)                         \
+    X(CHANGES, how)                          \
+    X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, days_own, DAYS_OPTIONS)
 

@@ -12,8 +12,10 @@
 #include "experiments/sweep/experiment.h"
 
 /* clang-format off */
-#define FIGURE_OPTIONS(X)                                                              \
-    X(FILE, database, "db", 0) X(FILE, folder, "output", 'o') X(FLAG, bare, "bare", 0) \
+#define FIGURE_OPTIONS(X)          \
+    X(FILE, database, "db", 0)     \
+    X(FILE, folder, "output", 'o') \
+    X(FLAG, bare, "bare", 0)       \
     X(FILE, trace, "trace", 't')
 /* clang-format on */
 COMMAND_OPTIONS(Own, figure_options, FIGURE_OPTIONS)

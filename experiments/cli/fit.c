@@ -15,9 +15,10 @@
 enum { MOST_SUGGESTED = 1000 };
 
 /* clang-format off */
-#define FIT_OPTIONS(X)                                            \
-    X(TEXT, cluster, "cluster", 0) X(FILE, output, "output", 'o') \
-    X(COUNT, suggest, "suggest", 0, 0, MOST_SUGGESTED)            \
+#define FIT_OPTIONS(X)                                 \
+    X(TEXT, cluster, "cluster", 0)                     \
+    X(FILE, output, "output", 'o')                     \
+    X(COUNT, suggest, "suggest", 0, 0, MOST_SUGGESTED) \
     X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)
 /* clang-format on */
 COMMAND_OPTIONS(Own, fit_options, FIT_OPTIONS)

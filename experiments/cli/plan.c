@@ -100,12 +100,20 @@ static bool plan_tell_unread(const json_t *like, GError **error)
 }
 
 /* clang-format off */
-#define PLAN_OPTIONS(X)                                                              \
-    X(PLANNING, how) X(FILE, output, "output", 'o') X(SLOWDOWN, how) X(CHANGES, how) \
-    X(TEXT, certify, "certify", 0) X(TEXT, segments, "segments", 0)                  \
-    X(TEXT, budget, "budget", 0) X(TEXT, target, "for", 0) X(FILE, like, "like", 0)  \
-    X(TEXT, effort, "effort", 0) X(TEXT, tokens, "tokens", 0)                        \
-    X(FLAG, explain, "explain", 'e') X(PINS, options)
+#define PLAN_OPTIONS(X)              \
+    X(PLANNING, how)                 \
+    X(FILE, output, "output", 'o')   \
+    X(SLOWDOWN, how)                 \
+    X(CHANGES, how)                  \
+    X(TEXT, certify, "certify", 0)   \
+    X(TEXT, segments, "segments", 0) \
+    X(TEXT, budget, "budget", 0)     \
+    X(TEXT, target, "for", 0)        \
+    X(FILE, like, "like", 0)         \
+    X(TEXT, effort, "effort", 0)     \
+    X(TEXT, tokens, "tokens", 0)     \
+    X(FLAG, explain, "explain", 'e') \
+    X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, plan_own, PLAN_OPTIONS)
 

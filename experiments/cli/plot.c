@@ -13,9 +13,13 @@
 enum { PLOT_PLACES = 60, PLOT_SERIES = 12 };
 
 /* clang-format off */
-#define PLOT_OPTIONS(X)                                                                 \
-    X(TEXT, x, "x", 0) X(TEXT, y, "y", 0) X(TEXT, by, "by", 0) X(TEXT, kind, "kind", 0) \
-    X(TEXT, experiment, "experiment", 0) X(FILE, output, "output", 'o')
+#define PLOT_OPTIONS(X)                  \
+    X(TEXT, x, "x", 0)                   \
+    X(TEXT, y, "y", 0)                   \
+    X(TEXT, by, "by", 0)                 \
+    X(TEXT, kind, "kind", 0)             \
+    X(TEXT, experiment, "experiment", 0) \
+    X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, plot_options, PLOT_OPTIONS)
 

@@ -16,10 +16,14 @@
 #include "experiments/report/report.h"
 
 /* clang-format off */
-#define REPORT_OPTIONS(X)                                                          \
-    X(FILE, output, "output", 'o') X(FILE, database, "db", 0)                      \
-    X(COUNT, threads, "jobs", 'j', 0, G_MAXINT) X(TEXT, fidelity, "fidelity", 'f') \
-    X(FLAG, markdown, "markdown", 0) X(DAYS, campaign) X(CAMPAIGN, campaign)
+#define REPORT_OPTIONS(X)                       \
+    X(FILE, output, "output", 'o')              \
+    X(FILE, database, "db", 0)                  \
+    X(COUNT, threads, "jobs", 'j', 0, G_MAXINT) \
+    X(TEXT, fidelity, "fidelity", 'f')          \
+    X(FLAG, markdown, "markdown", 0)            \
+    X(DAYS, campaign)                           \
+    X(CAMPAIGN, campaign)
 /* clang-format on */
 COMMAND_OPTIONS(Own, report_options, REPORT_OPTIONS)
 

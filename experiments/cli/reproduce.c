@@ -16,11 +16,15 @@
 #include "experiments/scorecard/starts.h"
 
 /* clang-format off */
-#define REPRODUCE_OPTIONS(X)                                                      \
-    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) X(FILE, database, "db", 0) \
-    X(FILE, folder, "output", 'o') X(TEXT, granularity, "granularity", 0)         \
-    X(FILE, measured, "measured", 0) X(FLAG, sealed, "sealed", 0)                 \
-    X(FLAG, unfitted, "unfitted", 0) X(FLAG, plain, "plain", 0)                   \
+#define REPRODUCE_OPTIONS(X)                           \
+    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) \
+    X(FILE, database, "db", 0)                         \
+    X(FILE, folder, "output", 'o')                     \
+    X(TEXT, granularity, "granularity", 0)             \
+    X(FILE, measured, "measured", 0)                   \
+    X(FLAG, sealed, "sealed", 0)                       \
+    X(FLAG, unfitted, "unfitted", 0)                   \
+    X(FLAG, plain, "plain", 0)                         \
     X(COUNT, starts, "starts", 0, 0, 1000)
 /* clang-format on */
 COMMAND_OPTIONS(Own, reproduce_options, REPRODUCE_OPTIONS)

@@ -52,8 +52,10 @@ static bool command_simulate_tasks(const char *file, const CommandOptions *optio
 }
 
 /* clang-format off */
-#define RUN_TRACE_OPTIONS(X)                             \
-    X(GRANULARITY, how) X(SLOWDOWN, how) X(CHANGED, how)
+#define RUN_TRACE_OPTIONS(X) \
+    X(GRANULARITY, how)      \
+    X(SLOWDOWN, how)         \
+    X(CHANGED, how)
 /* clang-format on */
 COMMAND_OPTIONS(Own, run_trace_options, RUN_TRACE_OPTIONS)
 

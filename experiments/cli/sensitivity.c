@@ -25,8 +25,10 @@ static bool of_model(const CommandPlanning *how, char **argv, const char *fideli
 }
 
 /* clang-format off */
-#define SENSITIVITY_OPTIONS(X)                                          \
-    X(PLANNING, how) X(CHANGES, how) X(TEXT, fidelity, "fidelity", 'f')
+#define SENSITIVITY_OPTIONS(X) \
+    X(PLANNING, how)           \
+    X(CHANGES, how)            \
+    X(TEXT, fidelity, "fidelity", 'f')
 /* clang-format on */
 COMMAND_OPTIONS(Own, sensitivity_options, SENSITIVITY_OPTIONS)
 

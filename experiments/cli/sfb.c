@@ -77,8 +77,10 @@ static json_t *solve_model(const char *model, const CommandSetting *setting,
 }
 
 /* clang-format off */
-#define SFB_OPTIONS(X)                                               \
-    X(TEXT, prices, "prices", 0) X(GRANULARITY, how) X(CHANGED, how)
+#define SFB_OPTIONS(X)           \
+    X(TEXT, prices, "prices", 0) \
+    X(GRANULARITY, how)          \
+    X(CHANGED, how)
 /* clang-format on */
 COMMAND_OPTIONS(Own, sfb_options, SFB_OPTIONS)
 

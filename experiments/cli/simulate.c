@@ -120,13 +120,21 @@ static bool command_simulate_jobs(char **file, uint32_t n, const char *cluster,
 enum { MOST_SAMPLES = 1000000 };
 
 /* clang-format off */
-#define SIMULATE_OPTIONS(X)                                                              \
-    X(PLANNING, how) X(SLOWDOWN, how) X(CHANGES, how) X(TEXT, fidelity, "fidelity", 'f') \
-    X(FILE, trace, "trace", 't') X(TEXT, trace_ranks, "trace-ranks", 0)                  \
-    X(TEXT, trace_microbatches, "trace-microbatches", 0)                                 \
-    X(FLAG, explain, "explain", 'e') X(COUNT, samples, "samples", 'n', 0, MOST_SAMPLES)  \
-    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT) X(EXECUTION, execution)                     \
-    X(FILE, dot, "dot", 0) X(TEXT, cluster, "cluster", 0) X(TEXT, place, "place", 0)     \
+#define SIMULATE_OPTIONS(X)                              \
+    X(PLANNING, how)                                     \
+    X(SLOWDOWN, how)                                     \
+    X(CHANGES, how)                                      \
+    X(TEXT, fidelity, "fidelity", 'f')                   \
+    X(FILE, trace, "trace", 't')                         \
+    X(TEXT, trace_ranks, "trace-ranks", 0)               \
+    X(TEXT, trace_microbatches, "trace-microbatches", 0) \
+    X(FLAG, explain, "explain", 'e')                     \
+    X(COUNT, samples, "samples", 'n', 0, MOST_SAMPLES)   \
+    X(COUNT, jobs, "jobs", 'j', 0, G_MAXINT)             \
+    X(EXECUTION, execution)                              \
+    X(FILE, dot, "dot", 0)                               \
+    X(TEXT, cluster, "cluster", 0)                       \
+    X(TEXT, place, "place", 0)                           \
     X(PINS, options)
 /* clang-format on */
 COMMAND_OPTIONS(Own, simulate_own, SIMULATE_OPTIONS)

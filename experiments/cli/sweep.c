@@ -16,13 +16,20 @@
 enum { MOST_SHARDS = 1000000 };
 
 /* clang-format off */
-#define SWEEP_OPTIONS(X)                                                           \
-    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) X(FILE, database, "db", 0)  \
-    X(TEXT, granularity, "granularity", 0) X(TEXT, shard, "shard", 0)              \
-    X(FLAG, retry, "retry", 0) X(FLAG, dry_run, "dry-run", 0)                      \
-    X(FLAG, status, "status", 0) X(FILE, page, "page", 0) X(TEXT, emit, "emit", 0) \
-    X(TEXT, processors, "cpus-per-task", 0) X(TEXT, memory, "mem", 0)              \
-    X(TEXT, time, "time", 0) X(TEXT, queue, "partition", 0)                        \
+#define SWEEP_OPTIONS(X)                               \
+    X(COUNT, threads, "jobs", 'j', G_MININT, G_MAXINT) \
+    X(FILE, database, "db", 0)                         \
+    X(TEXT, granularity, "granularity", 0)             \
+    X(TEXT, shard, "shard", 0)                         \
+    X(FLAG, retry, "retry", 0)                         \
+    X(FLAG, dry_run, "dry-run", 0)                     \
+    X(FLAG, status, "status", 0)                       \
+    X(FILE, page, "page", 0)                           \
+    X(TEXT, emit, "emit", 0)                           \
+    X(TEXT, processors, "cpus-per-task", 0)            \
+    X(TEXT, memory, "mem", 0)                          \
+    X(TEXT, time, "time", 0)                           \
+    X(TEXT, queue, "partition", 0)                     \
     X(COUNT, parts, "plan-shards", 0, 0, MOST_SHARDS)
 /* clang-format on */
 COMMAND_OPTIONS(Own, sweep_options, SWEEP_OPTIONS)

@@ -10,11 +10,17 @@
 #include "experiments/sweep/frame.h"
 
 /* clang-format off */
-#define TABLE_OPTIONS(X)                                                               \
-    X(TEXT, rows, "rows", 0) X(TEXT, columns, "columns", 0) X(TEXT, value, "value", 0) \
-    X(TEXT, reduce, "reduce", 0) X(FLAG, all, "all", 0)                                \
-    X(TEXT, experiment, "experiment", 0) X(FLAG, markdown, "md", 0)                    \
-    X(FLAG, csv, "csv", 0) X(FLAG, csv_safe, "csv-safe", 0) X(FLAG, tex, "tex", 0)     \
+#define TABLE_OPTIONS(X)                 \
+    X(TEXT, rows, "rows", 0)             \
+    X(TEXT, columns, "columns", 0)       \
+    X(TEXT, value, "value", 0)           \
+    X(TEXT, reduce, "reduce", 0)         \
+    X(FLAG, all, "all", 0)               \
+    X(TEXT, experiment, "experiment", 0) \
+    X(FLAG, markdown, "md", 0)           \
+    X(FLAG, csv, "csv", 0)               \
+    X(FLAG, csv_safe, "csv-safe", 0)     \
+    X(FLAG, tex, "tex", 0)               \
     X(FILE, output, "output", 'o')
 /* clang-format on */
 COMMAND_OPTIONS(Own, table_options, TABLE_OPTIONS)
