@@ -11,8 +11,8 @@ typedef struct {
 
 /* Where all devices that share a sequence, by shards and positions, have experts or heads of their
  * own, some tensors are cut over the shards first, others over the positions: the parts are as many
- * only where experts and heads are a multiple of these devices, whose number it returns; 0: they can
- * be any number. */
+ * only where experts and heads are a multiple of these devices, whose number it returns; 0: they
+ * can be any number. */
 uint32_t exec_even(const Strategy *strategy);
 
 /* The cuts by the plan's splits, or, where the plan has none, by its rounded ratios. Fails as

@@ -43,8 +43,8 @@ bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
 AUTOCLEAR(exec_verdict_clear, ExecVerdict)
 
 /* A plan for the shrunk model: the same program and ratios, but no splits, so that replays round
- * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. The program
- * is checked against its rules at both sizes, and the graphs differ in extents only
+ * anew, and neither time nor memory. `random` as in model_shrink. *small gets the graph. The
+ * program is checked against its rules at both sizes, and the graphs differ in extents only
  * (exec_same_structure); else KILTER_ERROR_INPUT. Of the microbatches in the middle, which repeat
  * what others do, it has few. */
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,

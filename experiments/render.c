@@ -226,8 +226,8 @@ static bool put_over(GString *out, const json_t *value, const Format *spec)
     return n > spec->precision;
 }
 
-/* Appends text of a page, escaped; of a number the blanks keep it in one line, and `small` marks its
- * unit. */
+/* Appends text of a page, escaped; of a number the blanks keep it in one line, and `small` marks
+ * its unit. */
 static void render_html_escape(GString *out, const char *text, bool number, bool small)
 {
     g_autofree char *plain = g_utf8_make_valid(text, -1);

@@ -23,9 +23,9 @@ typedef struct {
     bool alone;
 } SimCase;
 
-/* An evaluator for each row of FIDELITY_TABLE. Fills the stages, and either the times and busy times
- * or the timeline from which they follow. The report's arrays are allocated, zero, and each stage's
- * instructions are set. */
+/* An evaluator for each row of FIDELITY_TABLE. Fills the stages, and either the times and busy
+ * times or the timeline from which they follow. The report's arrays are allocated, zero, and each
+ * stage's instructions are set. */
 typedef bool SimEvaluator(const SimCase *sim, SimReport *report, GError **error);
 #define SIM_EVALUATOR(name, word, abilities, words) SimEvaluator sim_##word;
 FIDELITY_TABLE(SIM_EVALUATOR)

@@ -138,8 +138,9 @@ typedef struct {
     double seconds;
     double flops, flops_sharded;
     SimFitted fitted[CLUSTER_MAX_FITTED]; /* instead of FLOPs, by Device.fitted - 1 */
-    /* Of an op with measured times (data/graph/times.h), which sim_work_s reads at the samples of a device; the FLOPs that
-     * `fitted` has then, for all that is linear in shares, are those of a line below the curve. NULL: of other work. */
+    /* Of an op with measured times (data/graph/times.h), which sim_work_s reads at the samples of a
+     * device; the FLOPs that `fitted` has then, for all that is linear in shares, are those of a
+     * line below the curve. NULL: of other work. */
     const OpTimes *times;
     double samples, samples_sharded;
     double inner_bytes, inner_bytes_sharded;
@@ -154,8 +155,8 @@ AUTOPTR(sim_memo_free, SimMemo)
 /* memo may be NULL. */
 void sim_work_op(SimMemo *memo, const Graph *graph, const ClusterView *view, OpId op,
                  const Rule *rule, SimWork *work);
-/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form` cuts
- * (data/program/batch.h; NULL: nothing, and `part` is not used). */
+/* The part of an op on one device: `share` of the sharded dim, of the part `part` of what `form`
+ * cuts (data/program/batch.h; NULL: nothing, and `part` is not used). */
 typedef struct {
     const Form *form;
     double part, share;
@@ -186,8 +187,8 @@ double sim_work_s(const SimWork *work, const Device *device, double share);
  * that follow from one another are launched one after the other. 0 where nothing is proved
  * (timed graphs). */
 double sim_compute_bound_s(const Graph *graph, const ClusterView *view);
-/* A bound on the seconds in which kinds of devices together do n works, each of them on any of them,
- * in parts: of the whole work i one of kind k takes seconds[k * n + i]. */
+/* A bound on the seconds in which kinds of devices together do n works, each of them on any of
+ * them, in parts: of the whole work i one of kind k takes seconds[k * n + i]. */
 double sim_divided_bound_s(const DeviceKinds *found, uint32_t n, const double *seconds);
 
 /* The memory that every program of one microbatch without recomputation holds when its forward has

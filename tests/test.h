@@ -94,7 +94,8 @@ static inline const char *test_shared(const char *relative)
     return NULL;
 }
 
-/* Skips the test if the machine has no such program. To be called before the test owns anything: skip() leaves it by a jump. */
+/* Skips the test if the machine has no such program. To be called before the test owns anything:
+ * skip() leaves it by a jump. */
 static inline void test_needs(const char *program)
 {
     char *path = g_find_program_in_path(program);

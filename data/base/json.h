@@ -36,8 +36,8 @@ char *json_canonical(struct json_t *value);
 enum { JSON_DIGITS = 17 };
 void json_append(GString *text, const struct json_t *value, bool canonical);
 
-/* The value in a file, plain or gzipped, without repeated keys. KILTER_ERROR_INPUT names file and line, and `what` (as
- * in "plan") as what was expected. */
+/* The value in a file, plain or gzipped, without repeated keys. KILTER_ERROR_INPUT names file and
+ * line, and `what` (as in "plan") as what was expected. */
 struct json_t *json_read_file(const char *file, const char *what, GError **error);
 
 /* Whether the file is meant to be a JSON object with a member `key`, a plain word. The text is

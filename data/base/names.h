@@ -94,7 +94,8 @@ char *names_hint(const char *name, const char *const *known);
 
 /* "did you mean 'hap'?" where a known name is near; else a copy of `otherwise`. Caller frees. */
 char *names_meant(const char *name, const char *const *known, const char *otherwise);
-/* The same, or else "expected one of hap, dp-ev and 20 more", with as many names as a line holds. */
+/* The same, or else "expected one of hap, dp-ev and 20 more", with as many names as a line
+ * holds. */
 char *names_expected(const char *name, const char *const *known);
 
 /* "WORD:key=value,key=value" or "WORD", the text form of models, networks and planners. Blanks

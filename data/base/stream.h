@@ -8,8 +8,8 @@
  * names the file. Free with g_object_unref. */
 GInputStream *stream_open(const char *path, GError **error);
 
-/* The plain bytes of a gzip file's, of which there may be at most `most`; *size: their number, in and
- * out. NULL with KILTER_ERROR_INPUT that names the file. Caller frees. */
+/* The plain bytes of a gzip file's, of which there may be at most `most`; *size: their number, in
+ * and out. NULL with KILTER_ERROR_INPUT that names the file. Caller frees. */
 char *stream_unpack(const char *file, const char *bytes, gsize *size, gsize most,
                     GError **error);
 

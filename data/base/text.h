@@ -22,7 +22,8 @@ char *text_from_utf16(const char *text, size_t length, size_t *out_length);
 
 /* Removes the escape codes of terminals (ESC [ ... letter) in place. */
 void text_uncolour(char *line);
-/* Cuts a line at blanks, tabs and CRs, in place, into at most `most` words; returns their number. */
+/* Cuts a line at blanks, tabs and CRs, in place, into at most `most` words; returns their
+ * number. */
 uint32_t text_split(char *line, char **word, uint32_t most);
 
 /* In a function of variable arguments: declares `text`, what those after its parameter `format` say

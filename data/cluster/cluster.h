@@ -93,8 +93,9 @@ typedef struct {
     double peaks[NUMBERS]; /* FLOP/s on the data sheet; 0: not known */
     double power_w;        /* most power of a board; 0: not known */
     Chip chip;
-    /* of the chip, made when the cluster is complete (cluster_set_kernels): ops take the times of their kernels, with these
-     * factors on the times of each class. NULL: they take FLOPs / rate, or what was fitted */
+    /* of the chip, made when the cluster is complete (cluster_set_kernels): ops take the times of
+     * their kernels, with these factors on the times of each class. NULL: they take FLOPs /
+     * rate, or what was fitted */
     struct KernelDevice *kernels;
     KernelFactors kernel_times; /* 0: 1 */
     uint64_t memory_bytes;      /* memory of one device */
@@ -148,7 +149,8 @@ typedef struct {
      * 0: it does not */
     double sums, tree_sums;
     Port port; /* to other machines */
-    /* the domain of direct links, larger than a machine, and the region that it is in; NULL: none */
+    /* the domain of direct links, larger than a machine, and the region that it is in; NULL:
+     * none */
     char *domain, *region;
     /* 1 + the first machine of its domain; 0: it is in none (cluster_finish) */
     uint32_t unit;
@@ -186,8 +188,8 @@ typedef struct {
     CollectiveCurves curves; /* measured collectives, inside machines and between them */
     /* a message between devices of two machines; bandwidth 0: the broadcast's line */
     LinkCost transfer;
-    /* the ports of the machines price what goes between them (data/cluster/price.h), and `collective`
-     * follows from them; else `collective` was stated */
+    /* the ports of the machines price what goes between them (data/cluster/price.h), and
+     * `collective` follows from them; else `collective` was stated */
     bool wired;
     uint32_t n_region_links;
     RegionLink *region_link;
@@ -325,11 +327,12 @@ typedef struct {
     Device *device;
     /* what is held beside plans (cluster_view_held); borrowed; NULL: nothing */
     const struct Runtime *runtime;
-    /* ports, switches or direct links price collectives among some of the devices (data/cluster/price.h) */
+    /* ports, switches or direct links price collectives among some of the devices
+     * (data/cluster/price.h) */
     bool priced;
-    /* sites: the regions of a wired cluster, or the switches of its topology that machines are at. [machine] its
-     * site, [from * n_sites + to] the link between, its bandwidth INFINITY if nothing is known to be narrow
-     * there, and [machine] its cables of the topology, or INFINITY */
+    /* sites: the regions of a wired cluster, or the switches of its topology that machines are at.
+     * [machine] its site, [from * n_sites + to] the link between, its bandwidth INFINITY if nothing
+     * is known to be narrow there, and [machine] its cables of the topology, or INFINITY */
     uint32_t n_sites, *site;
     LinkCost *between;
     /* [from * n_sites + to] US dollars a byte from region to region; NULL: free */

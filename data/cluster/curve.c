@@ -241,9 +241,9 @@ static bool find_pair(const CollectiveCurves *curves, Collective kind, CurvePlac
     return true;
 }
 
-/* Ranks that share one path, as GPUs without peer access share the host's memory, lose more than half
- * of their bandwidth where they are twice as many. If the two nearest numbers of ranks show that,
- * it goes on beyond them: the factor of the times there. */
+/* Ranks that share one path, as GPUs without peer access share the host's memory, lose more than
+ * half of their bandwidth where they are twice as many. If the two nearest numbers of ranks show
+ * that, it goes on beyond them: the factor of the times there. */
 static double beyond(const CollectiveCurves *curves, const Pair *pair, CurvePlace place,
                      double bytes)
 {

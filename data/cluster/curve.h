@@ -14,9 +14,9 @@
  * with m machines of a ranks each, and m = n, a = 1 inside a machine, where an all-reduce has the
  * 2 (n-1) steps of a ring; between machines divided by what a ranks have of a machine's port
  * (port_capacity), where that is known. `sums` is how much longer a byte takes when switches sum up
- * (NVLS). Inside a machine with switches each rank also copies its own part, 1/n of the tensor (of what
- * it sends, in an all-to-all), of which a byte takes `own` of the time of one on the wire. In a machine
- * without a switch the bytes of all but an
+ * (NVLS). Inside a machine with switches each rank also copies its own part, 1/n of the tensor (of
+ * what it sends, in an all-to-all), of which a byte takes `own` of the time of one on the wire. In
+ * a machine without a switch the bytes of all but an
  * all-to-all are divided among the rings that the ranks find (data/cluster/peers.h). Between two
  * numbers of ranks that were measured, the logarithms of times are interpolated by the logarithm
  * of n. */

@@ -99,10 +99,10 @@ const DeviceSheet *sheets_open_device(Sheets *sheets, const char *name, GError *
 AUTOPTR(sheets_free, Sheets)
 
 /* The device of that name or alias, in any case, else by its words; KILTER_ERROR_INPUT suggests the
- * nearest. The other functions return NULL if no sheet has the name. A product's name may come before a parenthesis
- * ("NVIDIA H100 80GB HBM3 (UUID ...)"); it has the words of the sheet's name and no others but
- * those of vendors and kinds of memory, in any order, and an amount of memory that is the
- * sheet's. */
+ * nearest. The other functions return NULL if no sheet has the name. A product's name may come
+ * before a parenthesis ("NVIDIA H100 80GB HBM3 (UUID ...)"); it has the words of the sheet's name
+ * and no others but those of vendors and kinds of memory, in any order, and an amount of memory
+ * that is the sheet's. */
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error);
 const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id);
 const DeviceSheet *sheets_find_product(const Sheets *sheets, const char *text);

@@ -229,8 +229,8 @@ void architecture_repeat(Architecture *architecture);
 AUTOCLEAR(architecture_clear, Architecture)
 
 /* The same structure with sizes of a few elements, for proofs by running it: dims that can be cut
- * have about `small` pieces, heads and experts at least one for each thousand. Windows of fewer than
- * `seq` tokens stay ones; longer ones see all. */
+ * have about `small` pieces, heads and experts at least one for each thousand. Windows of fewer
+ * than `seq` tokens stay ones; longer ones see all. */
 void architecture_shrink(Architecture *architecture, uint32_t small, uint32_t seq);
 
 /* A text that names the value that does not fit, or NULL. `seq` as in ArchitectureSizes. *fact gets

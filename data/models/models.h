@@ -202,8 +202,8 @@ typedef enum {
     BATCH_NORM_SCALED,
     BATCH_NORM_OFFSET,
     /* The same by moments that are given. This stands for replicas and microbatches that take the
-     * moments of their own samples, as frameworks do: nothing is summed, and the moments' own work is
-     * not counted. No single device computes what they compute. */
+     * moments of their own samples, as frameworks do: nothing is summed, and the moments' own work
+     * is not counted. No single device computes what they compute. */
     BATCH_NORM_SCALED_GIVEN,
     BATCH_NORM_OFFSET_GIVEN
 } ModelBatchNorm;

@@ -63,8 +63,8 @@ typedef struct {
     PlanBuffer *buffer;
     /* instructions that make or read a value in the buffer, in program order */
     uint32_t *use;
-    /* [instruction * OP_MAX_OUT + output]: the buffer of the value made there, and the last instruction that uses the
-     * value; a load's parts have consecutive buffers */
+    /* [instruction * OP_MAX_OUT + output]: the buffer of the value made there, and the last
+     * instruction that uses the value; a load's parts have consecutive buffers */
     uint32_t *made, *end;
 } PlanBuffers;
 

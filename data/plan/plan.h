@@ -124,12 +124,13 @@ typedef struct {
     /* proof that nothing in the planner's space fits, or NULL; not in the file */
     char *misfit;
     double search_time_s, balance_time_s;
-    /* of TAG's space: strategies that the last search evaluated, or iterations of a tree search, and
-     * how many of them until one was faster than data parallelism (0: none was); not in the file */
+    /* of TAG's space: strategies that the last search evaluated, or iterations of a tree search,
+     * and how many of them until one was faster than data parallelism (0: none was); not in the
+     * file */
     uint32_t tries, tries_to_beat_dp;
     double certificate_time_s; /* wall clock of the bound and its proof */
-    /* partial programs that the searches kept, or cells of the tables that AMP's assignment of layers filled: unlike
-     * seconds they repeat; 0: not counted; not in the file */
+    /* partial programs that the searches kept, or cells of the tables that AMP's assignment of
+     * layers filled: unlike seconds they repeat; 0: not counted; not in the file */
     uint64_t search_labels;
     uint32_t stages;
 } Plan;

@@ -236,8 +236,9 @@ Store *store_open_read(const char *file, GError **error)
     return g_steal_pointer(&store);
 }
 
-/* Reading a store in WAL mode makes two files beside it, which only a connection that may write takes away, if it is the last one.
- * Nothing is written to the store, as there is nothing in them. */
+/* Reading a store in WAL mode makes two files beside it, which only a connection that may write
+ * takes away, if it is the last one. Nothing is written to the store, as there is nothing in
+ * them. */
 static void remove_empty_journal(const Store *store)
 {
     sqlite3 *db = NULL;

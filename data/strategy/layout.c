@@ -235,8 +235,8 @@ static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l
 }
 
 /* Divides n layers after the first `before` ones over the stages: equally, and what is left over by
- * one to a stage here and there; where groups have several stages, from group to group, so that none
- * gets a second one before all have one. */
+ * one to a stage here and there; where groups have several stages, from group to group, so that
+ * none gets a second one before all have one. */
 static void divide_layers(StrategyLayout *l, uint32_t n, uint32_t before)
 {
     const uint32_t each = n / l->n_stages, left = n % l->n_stages;

@@ -99,8 +99,8 @@ static void contract_run(const Nest *nest, uint32_t depth, const double *a,
         contract_run(nest, depth + 1, a + i * sa, b + i * sb, out + i * so);
 }
 
-/* Moves the longest of the output's loops, which are the first n_out, to just before the last summed
- * loop. */
+/* Moves the longest of the output's loops, which are the first n_out, to just before the last
+ * summed loop. */
 static void nest_move_longest(Nest *nest, uint32_t n_out)
 {
     if (n_out == 0 || n_out == nest->n_loops)

@@ -218,8 +218,8 @@ static json_t *row_json(const Portfolio *portfolio, const AdviseRow *row,
     return object;
 }
 
-/* Where each choice lies between the least and the most of both logarithmic axes; the next number of
- * the front is left out at a place that a number is near to. */
+/* Where each choice lies between the least and the most of both logarithmic axes; the next number
+ * of the front is left out at a place that a number is near to. */
 typedef struct {
     double low[2], high[2];
     GArray *taken; /* double[2] */

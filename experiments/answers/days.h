@@ -16,10 +16,10 @@ bool days_read_mtbf(const char *text, double *seconds, GError **error);
 
 /* A number of tokens such as 1T, 300B, 15e12. */
 bool days_read_tokens(const char *text, double *tokens, GError **error);
-/* {tokens, iterations, days, goodput, failures, checkpoint_s, save_s, dollars, kwh}: a training on so
- * many tokens with the plan, with failures at the published rate, a day until a machine is repaired and
- * the checkpoints that lose least. dollars_an_hour and power_w of all machines; NaN or 0: not known.
- * KILTER_ERROR_INPUT for a model without tokens. */
+/* {tokens, iterations, days, goodput, failures, checkpoint_s, save_s, dollars, kwh}: a training on
+ * so many tokens with the plan, with failures at the published rate, a day until a machine is
+ * repaired and the checkpoints that lose least. dollars_an_hour and power_w of all machines; NaN or
+ * 0: not known. KILTER_ERROR_INPUT for a model without tokens. */
 json_t *days_training_json(const Evaluation *of, double tokens, double dollars_an_hour,
                            double power_w, GError **error);
 

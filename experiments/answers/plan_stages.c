@@ -202,8 +202,8 @@ static void add_members(const Evaluation *evaluation, const DeviceGroup *group,
         row, json_pack("{s:o, s:o}", "device_ids", ids, "machines", machines));
 }
 
-/* The layers that a stage computes, in runs: "embedding to layers.4, layers.9". An interleaved stage
- * has several. Caller frees. */
+/* The layers that a stage computes, in runs: "embedding to layers.4, layers.9". An interleaved
+ * stage has several. Caller frees. */
 static char *layers_text(const Graph *graph, const uint8_t *seen)
 {
     const uint32_t n = graph_n_layers(graph);

@@ -17,7 +17,8 @@ json_t *plan_words_strategy_json(const Plan *plan);
 /* {stages, replicas, tensor_parallel, layers: {of_stages: "3 x 6, 7", count, first, last},
  * microbatches, samples of each, schedule} of a pipeline made by a strategy, else null. */
 json_t *plan_words_layout_json(const Evaluation *evaluation);
-/* {name, chunks: stages per device, context_parallel} of a pipeline's strategy; null if there is none. */
+/* {name, chunks: stages per device, context_parallel} of a pipeline's strategy; null if there is
+ * none. */
 json_t *plan_words_schedule_json(const Plan *plan);
 /* {of_a_layer, devices: sharing them, 0 if all layers are whole, layers, whole_layers: with all
  * experts on every device}; null without experts. */

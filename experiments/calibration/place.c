@@ -35,8 +35,8 @@ static bool is_unlike(const char *device)
     return strstr(device, " + ") != NULL;
 }
 
-/* The cluster's device type that has this name, or whose data sheet has this product name, or its only
- * type where no sheet has the name; UINT32_MAX if there is none. */
+/* The cluster's device type that has this name, or whose data sheet has this product name, or its
+ * only type where no sheet has the name; UINT32_MAX if there is none. */
 static uint32_t type_of(const Work *work, const char *device)
 {
     const DeviceSheet *sheet = sheets_find_product(work->sheets, device);
@@ -55,8 +55,8 @@ static Placing none(const char *format, ...)
     return (Placing){.place = PLACE_NONE, .reason = g_intern_string(text)};
 }
 
-/* Why times inside machines with these GPUs say nothing of the cluster's: by the sheets their links are
- * others; NULL: they may be the same. */
+/* Why times inside machines with these GPUs say nothing of the cluster's: by the sheets their links
+ * are others; NULL: they may be the same. */
 static const char *other_links(const Work *work, const Measurement *m)
 {
     const DeviceSheet *sheet = sheets_find_product(work->sheets, m->device);

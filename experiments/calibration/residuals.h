@@ -2,9 +2,10 @@
  * off, and the published run that is most like it.
  *
  * data/residuals.csv has quantiles of measured over predicted time by kind: the costs of ops
- * (shares of the peak, or kernels), the generation of the devices, bits of the model's numbers, and the family of its strategy. The row of a kind that says
- * most counts; `any` says nothing. data/published.csv has runs with their times and what was
- * predicted for them, without anything fitted. */
+ * (shares of the peak, or kernels), the generation of the devices, bits of the model's numbers, and
+ * the family of its strategy. The row of a kind that says most counts; `any` says nothing.
+ * data/published.csv has runs with their times and what was predicted for them, without anything
+ * fitted. */
 #pragma once
 
 #include <jansson.h>

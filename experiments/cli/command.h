@@ -177,7 +177,8 @@ AUTOCLEAR(command_options_clear, CommandOptions)
     }
 
 /* A command with its table of options and the first values of their members: it defines cmd_NAME.
- * The body that follows gets `own`, argc, argv, `options` and `error`, parsed and within the ranges:
+ * The body that follows gets `own`, argc, argv, `options` and `error`, parsed and within the
+ * ranges:
  *
  *     COMMAND(table, Own, TABLE_OPTIONS, 0)
  *     {
@@ -335,8 +336,8 @@ Terminal *terminal_begin(bool quiet);
 bool terminal_watch(const SweepProgress *progress, void *terminal);
 void terminal_end(Terminal *terminal);
 
-/* A line on a terminal about a command that searches: "planning 3 of 7 (joint on 24 GPUs), 12 s, about
- * 20 s left", from the first second on. `doing` is borrowed. quiet: nothing is shown. */
+/* A line on a terminal about a command that searches: "planning 3 of 7 (joint on 24 GPUs), 12 s,
+ * about 20 s left", from the first second on. `doing` is borrowed. quiet: nothing is shown. */
 typedef struct Pace Pace;
 Pace *pace_begin(const char *doing, bool quiet);
 /* Step `done` of `total` begins; from any thread. */

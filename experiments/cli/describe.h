@@ -5,10 +5,10 @@
 
 #define COMMAND_DESCRIBE "--describe"
 
-/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}: the command's
- * own options, *n_own of them, and then `common`, which every command has; the caller gets a
- * reference. Texts are those of data/commands/NAME.txt; what it does not say of an option is said by
- * data/commands/options.txt. Where the file is missing, the summary says so. */
+/* {name, arguments, summary, example, options: [{name, help, file, letter?, argument?}]}: the
+ * command's own options, *n_own of them, and then `common`, which every command has; the caller
+ * gets a reference. Texts are those of data/commands/NAME.txt; what it does not say of an option is
+ * said by data/commands/options.txt. Where the file is missing, the summary says so. */
 json_t *command_about(const CommandSyntax *syntax, const GOptionEntry *common,
                       size_t *n_own);
 

@@ -9,8 +9,8 @@ bool exec_is_rank(void);
 /* Runs `kilter arguments...` on n_ranks ranks of this machine, even more than it has cores, and
  * waits, with a line on a terminal unless quiet. If the ranks succeed, their stdout goes to ours.
  * KILTER_ERROR_FAILED (or the ranks' own code) with their first message if they fail, if there is
- * no mpirun, if they take more than timeout_s, or if SIGINT, SIGTERM or SIGHUP ended them early. The ranks never outlive this process, even if it is
- * killed. */
+ * no mpirun, if they take more than timeout_s, or if SIGINT, SIGTERM or SIGHUP ended them early.
+ * The ranks never outlive this process, even if it is killed. */
 bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *arguments,
                  bool quiet, GError **error);
 

@@ -92,8 +92,8 @@ static json_t *completion_of(const Command *command)
 
 /* --- manual pages --- */
 
-/* Paragraphs; terms with their explanations stay a list: [{term, text} | {text, apart}], `apart`: the
- * request between it and the one before. */
+/* Paragraphs; terms with their explanations stay a list: [{term, text} | {text, apart}], `apart`:
+ * the request between it and the one before. */
 static json_t *paragraphs_json(const char *text)
 {
     json_t *list = json_array();

@@ -62,8 +62,8 @@ static void plot_add_boxes(GString *data, const Frame *frame, const Frame *pivot
         }
 }
 
-/* Index 0: place, label, number of x, then a number for each series; index 1: names of series; index
- * 2: the kind, titles, least and most, number of results; index 3: every result. */
+/* Index 0: place, label, number of x, then a number for each series; index 1: names of series;
+ * index 2: the kind, titles, least and most, number of results; index 3: every result. */
 static char *plot_data(const Frame *frame, const Frame *pivot, const Own *own,
                        const char *kind)
 {

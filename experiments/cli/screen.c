@@ -155,8 +155,8 @@ static void blank_columns(char **line, uint32_t n, bool *blank)
         mark_letters(line[i], blank, COLUMNS);
 }
 
-/* Where columns end that fit: behind the last two blanks that stand below one another in all lines, with
- * letters before; 0: nowhere. */
+/* Where columns end that fit: behind the last two blanks that stand below one another in all lines,
+ * with letters before; 0: nowhere. */
 static uint32_t gutter_of(const bool *blank, uint32_t width)
 {
     for (uint32_t c = width; c > width / 3; c--)

@@ -258,8 +258,8 @@ static bool status_is_newer(char **part, const char *database)
     return newer;
 }
 
-/* The results so far: of the database or, where parts are newer, of these too, copied into `folder` (NULL:
- * nothing was copied), a new one that is removed again. */
+/* The results so far: of the database or, where parts are newer, of these too, copied into `folder`
+ * (NULL: nothing was copied), a new one that is removed again. */
 static Store *status_store(const Experiment *experiment, const char *database,
                            char **folder, GError **error)
 {

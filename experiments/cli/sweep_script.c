@@ -1,6 +1,6 @@
-/* Scripts for schedulers and GNU parallel, from the texts of data/schedulers: every part is a process
- * with a database of its own. In a text, @WORD@ stands for a value of the sweep; a line whose value
- * was not given is left out. */
+/* Scripts for schedulers and GNU parallel, from the texts of data/schedulers: every part is a
+ * process with a database of its own. In a text, @WORD@ stands for a value of the sweep; a line
+ * whose value was not given is left out. */
 #include "experiments/cli/sweep_script.h"
 
 #include <math.h>

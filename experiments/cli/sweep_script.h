@@ -15,7 +15,7 @@ typedef struct {
     const char *processors, *memory, *time, *queue;
 } SweepScript;
 
-/* kind: a name of data/schedulers, such as "slurm" (a job array, and a last job that merges), or of a
- * user's own schedulers/. Caller frees. KILTER_ERROR_INPUT for any other kind, or where what a part
- * asks for is no word. */
+/* kind: a name of data/schedulers, such as "slurm" (a job array, and a last job that merges), or of
+ * a user's own schedulers/. Caller frees. KILTER_ERROR_INPUT for any other kind, or where what a
+ * part asks for is no word. */
 char *sweep_script(const char *kind, const SweepScript *script, GError **error);

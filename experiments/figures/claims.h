@@ -1,14 +1,14 @@
 /* Claims: a paper's statements about a figure, beside the numbers of our results.
  *
  * data/paper/PAPER.csv holds the paper's side, one claim per line: figure, claim, text, value,
- * tolerance, none, fitted, where. PAPER is the figure's name up to its first dash. plots/NAME-claims.sql
- * computes our numbers: columns claim, ours, note, reason.
+ * tolerance, none, fitted, where. PAPER is the figure's name up to its first dash.
+ * plots/NAME-claims.sql computes our numbers: columns claim, ours, note, reason.
  *
  * `none` is the value without the effect that the paper reports: 1 for a speed-up, 0 for a gain in
  * per cent; empty if the paper reports no effect. A claim holds if ours lies on the paper's side of
- * `none` and |ours - value| is at most the tolerance and at most half of the effect, |value - none|;
- * it holds by ratio, whatever the effect is, if |ours - value| <= tolerance. `fitted` is yes if a
- * number of ours was fitted to this one: then it counts as calibrated only. */
+ * `none` and |ours - value| is at most the tolerance and at most half of the effect, |value -
+ * none|; it holds by ratio, whatever the effect is, if |ours - value| <= tolerance. `fitted` is yes
+ * if a number of ours was fitted to this one: then it counts as calibrated only. */
 #pragma once
 
 #include <stdbool.h>
@@ -65,8 +65,8 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
 bool claims_is_yes(const Claim *claim);
 /* The claim's text without that remark. Caller frees. */
 char *claims_words(const Claim *claim);
-/* "holds", "by ratio only", "does not hold", "no results" or, of one that holds since it was fitted,
- * "fitted". */
+/* "holds", "by ratio only", "does not hold", "no results" or, of one that holds since it was
+ * fitted, "fitted". */
 const char *claims_verdict(const Claim *claim);
 /* The paper's number, ours or the distance that is allowed as "2.41", with the decimals that two
  * digits of that distance have (2 if it is 0), or as yes or no; "-" if it is not known. Caller

@@ -13,8 +13,8 @@ void plan_facts_add(json_t *answer, const Evaluation *evaluation, const char *fi
  * hops. */
 void plan_drawn_add(json_t *answer, const Evaluation *evaluation, const SimReport *drawn);
 
-/* [device]: its stage in the answer's pipeline, or UINT32_MAX; replica[device], unless NULL, gets its
- * replica of that stage. Caller frees. */
+/* [device]: its stage in the answer's pipeline, or UINT32_MAX; replica[device], unless NULL, gets
+ * its replica of that stage. Caller frees. */
 uint32_t *plan_facts_stages(const json_t *answer, uint32_t n_devices, uint32_t *replica);
 
 /* Memory of a device from the foot: what is drawn how. */

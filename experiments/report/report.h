@@ -12,8 +12,8 @@
 #include "experiments/sweep/configuration.h"
 
 /* A page on the experiments of the list, or on all that the store has results for (NULL).
- * `running`: how far a sweep into it is, or NULL. KILTER_ERROR_INPUT: the store has no results, or none of an experiment of the list. Caller
- * frees. */
+ * `running`: how far a sweep into it is, or NULL. KILTER_ERROR_INPUT: the store has no results, or
+ * none of an experiment of the list. Caller frees. */
 char *report_store(const char *file, const char *const *names, const char *running,
                    GError **error);
 /* The claims alone, as tables of Markdown. */

@@ -78,9 +78,9 @@ typedef struct {
 
 /* KILTER_ERROR_INPUT on an unknown model, a parameter that does not fit, or an unknown fidelity. */
 Configuration *configuration_new(const ConfigurationAsk *ask, GError **error);
-/* A configuration of a sweep, which borrows its texts and options: before its turn nothing is built,
- * and only checks that need neither graph nor cluster are made. An error found later becomes its
- * result. */
+/* A configuration of a sweep, which borrows its texts and options: before its turn nothing is
+ * built, and only checks that need neither graph nor cluster are made. An error found later becomes
+ * its result. */
 Configuration *configuration_of_subject(const char *model, Subject *subject,
                                         const char *cluster_name, const Cluster *cluster,
                                         Granularity granularity, const Planner *planner,
@@ -93,8 +93,8 @@ Configuration *configuration_of_exchange(const char *kind, const char *bytes,
                                          GError **error);
 /* The number of points of the grid that ask the question of this one, the first of them. */
 uint32_t configuration_points(const Configuration *first);
-/* Records an answer that the store has for the points of the grid that ask the same; in a transaction of its own
- * unless there is one. */
+/* Records an answer that the store has for the points of the grid that ask the same; in a
+ * transaction of its own unless there is one. */
 bool configuration_record_twins(const Configuration *first, Store *store,
                                 const char *experiment, GError **error);
 /* The question as the experiment asks it; borrowed. */

@@ -28,7 +28,8 @@ Plan *evaluation_read(const char *file, Graph **graph, Cluster **cluster, GError
 /* Opens a plan that exists, without a report: as below. */
 bool evaluation_open(Plan *plan, Graph *graph, const Cluster *cluster,
                      Evaluation *evaluation, GError **error);
-/* Simulates a plan that exists. Takes plan and graph over, also on failure; the cluster stays the caller's. */
+/* Simulates a plan that exists. Takes plan and graph over, also on failure; the cluster stays
+ * the caller's. */
 bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
                         const char *fidelity, const SimOptions *options,
                         Evaluation *evaluation, GError **error);

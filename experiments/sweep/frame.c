@@ -130,7 +130,8 @@ Frame *frame_read(Store *store, const char *experiment, GError **error)
                    experiment ? experiment : "");
 }
 
-/* Whether the column is one of the words by which an experiment asks; axes follow the column `run`. */
+/* Whether the column is one of the words by which an experiment asks; axes follow the column
+ * `run`. */
 static bool is_asked(const Frame *frame, uint32_t column, uint32_t run)
 {
     static const char *const ASKED[] = {"experiment", "model",       "cluster", "entry",

@@ -18,8 +18,9 @@ typedef struct {
 Frame *frame_read(Store *store, const char *experiment, GError **error);
 AUTOPTR(frame_free, Frame)
 
-/* The number of rows that have the words of an earlier row (experiment, model, cluster, planner, seed,
- * axes, ...) and another hash: a file that they name, or an option, was different when they were asked. */
+/* The number of rows that have the words of an earlier row (experiment, model, cluster, planner,
+ * seed, axes, ...) and another hash: a file that they name, or an option, was different when
+ * they were asked. */
 uint32_t frame_n_repeated(const Frame *frame);
 
 /* The place of a column; the number of columns: there is none of that name. */

@@ -39,9 +39,9 @@ static bool belongs(const ExperimentFile *file, uint32_t named, GridAxis plain)
            (plain == GRID_PLANNER && experiment_file_key(file, named, "simulation"));
 }
 
-/* A model or cluster of an experiment, where it is a file with a path relative to the experiment's own
- * folder: "lab.yaml", "profile:net.json", "model/config.json:seq=4096". Where there is no such file, the
- * text stays as it is. Caller frees. */
+/* A model or cluster of an experiment, where it is a file with a path relative to the experiment's
+ * own folder: "lab.yaml", "profile:net.json", "model/config.json:seq=4096". Where there is no such
+ * file, the text stays as it is. Caller frees. */
 static char *place_path(const ExperimentFile *file, const char *text)
 {
     const gsize prefix = g_str_has_prefix(text, "profile:") ? strlen("profile:") : 0;
@@ -64,7 +64,8 @@ static double entries_of(const ExperimentFile *file, GridAxis plain)
     return n;
 }
 
-/* Every entry of the plain axis with every value of the axes that belong to it, the last one fastest. */
+/* Every entry of the plain axis with every value of the axes that belong to it, the last one
+ * fastest. */
 static GArray *expand(const ExperimentFile *file, GridAxis plain)
 {
     GArray *variants = array_owning(Variant, variant_clear);

@@ -323,8 +323,8 @@ static json_t *pace_json(const Evaluation *evaluation)
                        : NULL);
 }
 
-/* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work of
- * the search; if it does not fit, what the iteration would take. */
+/* Devices; the model's keys; parameters; gates; pace; the strategy, if the plan has one; the work
+ * of the search; if it does not fit, what the iteration would take. */
 static json_t *report_json(const Evaluation *evaluation)
 {
     const SimReport *report = evaluation->report;

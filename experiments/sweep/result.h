@@ -40,8 +40,8 @@ StoreResult result_blank(const StoreAsked *asked, const StoreQuestion *question)
  * ...}: the stages of a pipeline with their devices and degrees, and how unevenly cut dimensions
  * were cut. */
 void result_take_plan(Result *result, const Plan *plan);
-/* Takes the object. Members that many results have in common are kept once: the model's keys, gates,
- * parameters and placement, which depend on model and program. */
+/* Takes the object. Members that many results have in common are kept once: the model's keys,
+ * gates, parameters and placement, which depend on model and program. */
 void result_take_detail(Result *result, json_t *detail);
 
 /* Plans and simulates. A plan that does not fit gives a row with status "oom"; a planner, a model

@@ -128,7 +128,8 @@ static double path_s(const Graph *graph, const double *once)
  * is cheapest, and in t seconds all devices together do work of at most t times the price of a
  * second on each of them. The prices decide only how high this bound is. They are set one after
  * the other until it rises no more: the dual of the linear program that divides the works among the
- * kinds, by coordinates, and so exact for two kinds. At first each kind would take as much for all. */
+ * kinds, by coordinates, and so exact for two kinds. At first each kind would take as much for
+ * all. */
 double sim_divided_bound_s(const DeviceKinds *found, uint32_t n, const double *seconds)
 {
     enum { ROUNDS = 20 };

@@ -185,9 +185,9 @@ double law_power_rate(const KernelDevice *device, KernelFormat format)
                     : INFINITY;
 }
 
-/* Seconds of (3) and (4) that no cutting of the product into parts avoids: each part takes at least its FLOPs
- * at the best tile's rate where it is aligned, fills all warps and ends in no tail, and a shorter
- * sum starts as often. */
+/* Seconds of (3) and (4) that no cutting of the product into parts avoids: each part takes at least
+ * its FLOPs at the best tile's rate where it is aligned, fills all warps and ends in no tail, and a
+ * shorter sum starts as often. */
 static double product_least_as_s(const KernelDevice *device, const LawProduct *product,
                                  KernelFormat format)
 {

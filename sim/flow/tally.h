@@ -25,5 +25,6 @@ void sim_tally_add(SimTally *tally, const SimSpan *span, bool received,
 void sim_tally_breakdown(SimTally *tally, double end_s, SimBreakdown *of);
 /* From the first task of a device, or of its host, to its last one, where that is longest. */
 double sim_tally_period_s(const SimTally *tally, uint32_t *lane);
-/* When stages start, and their collectives and computations on the lanes where they take longest. */
+/* When stages start, and their collectives and computations on the lanes where they take
+ * longest. */
 void sim_tally_stages(const SimTally *tally, double end_s, SimReport *report);

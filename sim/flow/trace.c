@@ -2,10 +2,10 @@
  * device and one thread per stream; a collective appears on every device. Arrows (flow events "s"
  * and "f", in pairs of one id) lead from what made an operand to what reads it in another stream,
  * and from the sender of a transfer to its receiver. The same events become Perfetto's packets,
- * where arrows are members of their spans (data/formats/trace/perfetto.h). Categories: forward, backward, update,
- * communication, `inside` for communication among a machine's GPUs, and `launch` for the work of a
- * device's host, in a thread of its own after the streams. Some microbatches may be folded: what a
- * stream does for one in a row is then a single span, without arrows. */
+ * where arrows are members of their spans (data/formats/trace/perfetto.h). Categories: forward,
+ * backward, update, communication, `inside` for communication among a machine's GPUs, and `launch`
+ * for the work of a device's host, in a thread of its own after the streams. Some microbatches may
+ * be folded: what a stream does for one in a row is then a single span, without arrows. */
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -31,7 +31,8 @@ typedef struct {
     uint32_t span[2], device[2];
 } Arrow;
 
-/* One end of an arrow, in the order of spans by their starts, then of devices; what leads out first. */
+/* One end of an arrow, in the order of spans by their starts, then of devices; what leads out
+ * first. */
 typedef struct {
     double start_s;
     uint32_t span, device, in;
@@ -139,8 +140,8 @@ static json_int_t bytes_of(const Trace *trace, const Instr *instr)
                         (has_parts ? trace->program->n_microbatches : 1));
 }
 
-/* The members of an event's `args` about its instruction: its number in the plan's program, what it does, its
- * group, its microbatch (absent: all of them), and its bytes. */
+/* The members of an event's `args` about its instruction: its number in the plan's program, what it
+ * does, its group, its microbatch (absent: all of them), and its bytes. */
 static json_t *args_of(const Trace *trace, uint32_t index)
 {
     const Instr *instr = &trace->program->instr[index];
@@ -355,8 +356,8 @@ static void visit_lane(const Trace *trace, uint32_t span, uint32_t lane)
                    span);
 }
 
-/* The first device of a group that has one of the span's lanes, and is in the trace; n_devices if none
- * is. */
+/* The first device of a group that has one of the span's lanes, and is in the trace; n_devices if
+ * none is. */
 static uint32_t device_in(const Trace *trace, const SimSpan *span,
                           const DeviceGroup *group)
 {

@@ -87,8 +87,9 @@ static bool blocks_clocks_say(const Blocks *b, uint32_t task, uint32_t later)
     return false;
 }
 
-/* Gives the transfers for which others of their microbatch wait a place: the same to all of a tensor
- * between two groups. False: one microbatch has two of them, or something else is waited for. */
+/* Gives the transfers for which others of their microbatch wait a place: the same to all of a
+ * tensor between two groups. False: one microbatch has two of them, or something else is waited
+ * for. */
 static bool blocks_find_places(Blocks *b, const bool *waited)
 {
     const uint32_t n_tasks = b->tasks->n_tasks, n_teams = b->tasks->teams->n_teams;

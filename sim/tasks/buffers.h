@@ -1,5 +1,5 @@
-/* Buffers of a program (data/plan/buffers.h) on the devices of a cluster, and what a runtime holds beside them. Private
- * to sim. */
+/* Buffers of a program (data/plan/buffers.h) on the devices of a cluster, and what a runtime holds
+ * beside them. Private to sim. */
 #pragma once
 
 #include <math.h>
@@ -39,16 +39,16 @@ void sim_buffers_offload(PlanBuffers *buffers, const Strategy *strategy,
 bool sim_is_final_gradient(const uint32_t *use, const PlanBuffer *buffer,
                            const Program *program, const Graph *graph);
 
-/* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and of the logits,
- * and of the parameters of the largest gathered layer. NULL: nothing; a strategy of
+/* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and
+ * of the logits, and of the parameters of the largest gathered layer. NULL: nothing; a strategy of
  * NULL: none is known. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Strategy *strategy, const Program *program,
                              const Graph *graph);
 
-/* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to the
- * host (from level 2 of ZeRO on, with each microbatch), the host's memory passes by the states, and
- * the new parameter comes back. */
+/* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to
+ * the host (from level 2 of ZeRO on, with each microbatch), the host's memory passes by the states,
+ * and the new parameter comes back. */
 double sim_offload_s(const SimParts *parts, const ClusterView *view, const Instr *instr,
                      uint32_t i);
 /* Seconds of bytes between a device and its host. */
@@ -57,8 +57,8 @@ double sim_link_s(const ClusterView *view, const Device *device, double bytes);
 PlanBuffers *sim_host_buffers(const SimCase *sim);
 double sim_host_bytes(const SimCase *sim, const PlanBuffers *buffers, uint32_t device);
 
-/* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the runtime counts
- * instead of context, workspace and communicators. */
+/* Bytes on one device beside all buffers, whose peak is given; what the cluster's file says of the
+ * runtime counts instead of context, workspace and communicators. */
 double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,
                          double peak_bytes);
 

@@ -267,7 +267,8 @@ static Split split_key(const SimParts *parts, const Instr *instr, SplitKind kind
                    .kind = kind};
 }
 
-/* How the axes divide an op: its part of the batch, and of loops; -1: shards or replicas divide none. */
+/* How the axes divide an op: its part of the batch, and of loops; -1: shards or replicas divide
+ * none. */
 typedef struct {
     double batch, shards, replicas, inside;
     int8_t shards_loop, replicas_loop;

@@ -115,16 +115,16 @@ AUTOPTR(synth_amp_cluster_free, AmpCluster)
 /* Adds bandwidths for the faithful cost: the narrowest link's on a route, or an all-reduce's. */
 bool synth_amp_connect(AmpCluster *amp, const ClusterView *view, GError **error);
 
-/* The view's kinds of devices in the order of their types: the types of model and cluster. Free with
- * device_kinds_clear. */
+/* The view's kinds of devices in the order of their types: the types of model and cluster. Free
+ * with device_kinds_clear. */
 DeviceKinds amp_kinds(const ClusterView *view);
 
 /* Layers are those of the graph. Tensor parallelism is Megatron's (BASELINE_MEGATRON), over every
  * number of devices that divides the cluster. Times are FLOPs over the devices' rates and the
  * all-reduces of tensor parallelism over the link in a machine; with a profile
- * (data/formats/measured/layer_profile.h) the profile's times, for its degrees and micro-batch sizes, where
- * the forward takes a third of a layer's time. KILTER_ERROR_INPUT if the profile lacks the model or
- * a device type of the cluster. */
+ * (data/formats/measured/layer_profile.h) the profile's times, for its degrees and micro-batch
+ * sizes, where the forward takes a third of a layer's time. KILTER_ERROR_INPUT if the profile lacks
+ * the model or a device type of the cluster. */
 AmpModel *synth_amp_model(const Graph *graph, const ClusterView *view,
                           const LayerProfile *profile, GError **error);
 /* The same, where tensors that tensor parallelism leaves whole are cut along the sequence. */

@@ -4,8 +4,8 @@
 #include "data/base/free.h"
 #include "synth/amp/costing.h"
 
-/* How many microbatches a stage of the p-th group keeps until their backward (synth/pipeline/pipeline.h);
- * with chunks the average over the group's stages. */
+/* How many microbatches a stage of the p-th group keeps until their backward
+ * (synth/pipeline/pipeline.h); with chunks the average over the group's stages. */
 static uint32_t kept_microbatches(const AmpCosting *c, uint32_t p)
 {
     KILTER_ASSERT(p < c->s->pp);

@@ -1,6 +1,6 @@
 /* Placements as domino tilings (AMP Sec. 4.2; its artifact, sa.py at 72eeea45): machines are the
- * columns of a grid, their devices its rows (if machines differ, as many as the smallest has, or one), and each stage is a rectangle of tmp x dp or dp x tmp
- * devices. */
+ * columns of a grid, their devices its rows (if machines differ, as many as the smallest has, or
+ * one), and each stage is a rectangle of tmp x dp or dp x tmp devices. */
 #include <gsl/gsl_rng.h>
 #include <string.h>
 

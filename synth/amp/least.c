@@ -9,8 +9,8 @@
  *     max over p of  sum over q < p of (m_q - w_q)  +  M m_p - w_p
  *     and  sum over q < p of f_q  +  M m_p  +  the update of p's layers
  *
- * with w_p the gradients of weights of p's first layer: stages before p go on without them, and while p
- * updates its layers.
+ * with w_p the gradients of weights of p's first layer: stages before p go on without them, and
+ * while p updates its layers.
  *
  * With 1f1b stage p has n_p = min(M, P - p) - 1 microbatches in flight beside one, and waits for
  * the rest: S_p + M m_p - n_p min(f_p, b_p) in the place of M m_p, with S_p = the sum of m - w
@@ -19,8 +19,8 @@
 
 #include "synth/amp/search.h"
 
-/* Seconds of a pass on a layer (by number in steps->first), or of the part that no other layer waits
- * for. */
+/* Seconds of a pass on a layer (by number in steps->first), or of the part that no other layer
+ * waits for. */
 static double layer_s(const AmpModel *model, uint32_t type, uint32_t degree, uint32_t mbs,
                       uint32_t layer, bool late)
 {

@@ -1,4 +1,5 @@
-/* Whether a choice of degrees and microbatch size can keep a limit of time, by the fidelity `stage`.
+/* Whether a choice of degrees and microbatch size can keep a limit of time, by the fidelity
+ * `stage`.
  *
  * With M microbatches stage p of a pipeline takes at least
  *
@@ -8,13 +9,13 @@
  * with m_p the computations of its slowest device (synth/amp/least.c), of a type that is called the
  * stage's level, and the messages among the devices that share its layers. A level and those before
  * it take dp x tmp devices of their types per stage, so they have at most as many stages as these
- * devices make. Devices of more than one machine have the bandwidth between machines at most, others that
- * of the fastest link.
+ * devices make. Devices of more than one machine have the bandwidth between machines at most,
+ * others that of the fastest link.
  *
  * Under a limit of time each stage takes as many layers as it can: since a stage that begins later
- * reaches no less far, the most layers that stages of given levels reach follow stage by stage. If no
- * stages reach the last layer, no strategy of the choice keeps the limit, whatever its devices and
- * cuts are. */
+ * reaches no less far, the most layers that stages of given levels reach follow stage by stage. If
+ * no stages reach the last layer, no strategy of the choice keeps the limit, whatever its devices
+ * and cuts are. */
 #include "synth/amp/search.h"
 
 enum { MOST_STATES = 20000 };

@@ -161,8 +161,8 @@ static double unrounded_s(const Plan *plan, const PlannerOptions *options,
 }
 
 /* The time before rounding: by the formula or, for programs that the formula cannot evaluate, by
- * `stage` at the plan's ratios, which may need no rounding; then 0, not known, for plans that are of
- * no use, and until a brief answer is made whole. */
+ * `stage` at the plan's ratios, which may need no rounding; then 0, not known, for plans that are
+ * of no use, and until a brief answer is made whole. */
 static void set_fractional(const Answer *answer, Plan *plan, const Question *question)
 {
     const Graph *graph = question->graph;

@@ -96,7 +96,8 @@ static bool try_move(Climb *c, const Groups *g, uint32_t k, const uint32_t *from
     return false;
 }
 
-/* Moves units between two groups in some cut, `more` times further ones, if that shortens the iteration. */
+/* Moves units between two groups in some cut, `more` times further ones, if that shortens the
+ * iteration. */
 static bool improve(Climb *c, const Groups *g, uint32_t more)
 {
     const uint32_t n = c->view->n_devices;

@@ -62,7 +62,8 @@ typedef struct {
     /* also choose some machines of a single kind, by halving their number */
     bool numbers;
     bool flow; /* the fastest choices are compared again by the fidelity flow */
-    /* planners that search long are left out where they can gain at most this part on the machines */
+    /* planners that search long are left out where they can gain at most this part on the
+     * machines */
     double spare;
     double known_s;   /* of a plan that is known: others are of no use; 0: none */
     uint32_t threads; /* tries at once; 0: one per processor. They change no answer */

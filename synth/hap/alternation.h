@@ -46,7 +46,8 @@ static inline bool alternation_fits(const Alternation *a)
     return a->best && a->best->feasible;
 }
 
-/* Whether some cut has so few units that other whole ones may be faster than the ratios, which all cuts share. */
+/* Whether some cut has so few units that other whole ones may be faster than the ratios, which
+ * all cuts share. */
 static inline bool alternation_has_few_units(const Plan *plan)
 {
     enum { FEW = 16 };

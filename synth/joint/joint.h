@@ -3,8 +3,8 @@
  *
  * A stage is a run of layers on a device group of its own: GPUs of one machine, or whole machines
  * of one kind or of several. Inside a stage `tp` GPUs of a machine share each layer (Megatron's
- * tensor parallelism), and the replicas get samples of each microbatch by their speed; or all of its
- * devices run one SPMD program with a ratio per device, such as HAP's search finds, which cuts
+ * tensor parallelism), and the replicas get samples of each microbatch by their speed; or all of
+ * its devices run one SPMD program with a ratio per device, such as HAP's search finds, which cuts
  * batches, weights, sequences and experts in whatever way. Stages may differ in group, degrees,
  * layers and recomputation.
  *
@@ -25,15 +25,16 @@
  *                        t S + (M - (t - 1) n) m_p  for t = 2 and the most round trips )
  *
  * and sum over all (m_q + 2 c_q) + (M - 1) max c, since each term is the length of a chain of
- * dependencies. S and Z follow stage by stage from the last to the first, from a stage's numbers and
- * the count of stages behind it; with the syncs E = max(E + f + c, Z + s). Where backwards are split, with w of b for gradients of weights, which
- * come k microbatches later, S counts b - w in the place of b, Z ends with the last b - w, so that a
- * stage's own chains lack min(M, k + 1) w, and E has these again. n and k are as large as the
- * schedule says if the stage's memory allows it, else less. With V chunks per group S counts m / V,
- * and n is that of one chunk, over V; this is no bound.
+ * dependencies. S and Z follow stage by stage from the last to the first, from a stage's numbers
+ * and the count of stages behind it; with the syncs E = max(E + f + c, Z + s). Where backwards are
+ * split, with w of b for gradients of weights, which come k microbatches later, S counts b - w in
+ * the place of b, Z ends with the last b - w, so that a stage's own chains lack min(M, k + 1) w,
+ * and E has these again. n and k are as large as the schedule says if the stage's memory allows it,
+ * else less. With V chunks per group S counts m / V, and n is that of one chunk, over V; this is no
+ * bound.
  *
- * A label of the dynamic program is (S, Z, E, stages, the front stage's share and tp); of two labels of the
- * same layers on the same devices with equally many stages, the one
+ * A label of the dynamic program is (S, Z, E, stages, the front stage's share and tp); of two
+ * labels of the same layers on the same devices with equally many stages, the one
  * that is worse in every part is dropped. */
 #pragma once
 
@@ -52,8 +53,8 @@ typedef struct {
 /* One way to run layers on a group. Arrays are prefix sums over the layers: [n_layers + 1]. */
 typedef struct {
     uint32_t dp, tp;
-    /* [replica]: samples of a microbatch, at least one each; with `inside` of each device, as if the
-     * batch were cut */
+    /* [replica]: samples of a microbatch, at least one each; with `inside` of each device, as if
+     * the batch were cut */
     uint32_t *samples;
     double share;              /* the largest part of a microbatch that one machine has */
     const JointInside *inside; /* NULL: replicas of Megatron's tensor parallelism */
@@ -124,8 +125,8 @@ typedef struct {
 
 void synth_joint_problem_free(JointProblem *problem);
 
-/* Orders of the kinds to search in, [order * n_kinds + place]: first by speed, then the reverse, and so
- * on, at most `most`. Caller frees. */
+/* Orders of the kinds to search in, [order * n_kinds + place]: first by speed, then the reverse,
+ * and so on, at most `most`. Caller frees. */
 uint32_t *synth_joint_orders(const JointProblem *problem, uint32_t most,
                              uint32_t *n_orders);
 
@@ -142,8 +143,8 @@ typedef struct {
 typedef struct {
     uint32_t n_stages;
     JointStage *stage;
-    /* 1f1b; zb-h1 or zb-h2; interleaved, also with one stage per group: twice as many microbatches in flight, so that stages wait
-     * less for transfers; or gpipe, with all of them */
+    /* 1f1b; zb-h1 or zb-h2; interleaved, also with one stage per group: twice as many microbatches
+     * in flight, so that stages wait less for transfers; or gpipe, with all of them */
     SynthSchedule schedule;
     /* interleaved: each group has so many runs of layers (chunks), which come round by round; a
      * stage's range is all of its layers as if they were one run; 0 is as in JointWay */
@@ -161,10 +162,11 @@ typedef struct {
     /* per group; relaxed: 1, or 0 for any number; else 0 is 1 */
     uint32_t chunks;
     /* count computation only: transfers and syncs take no time, memory is unlimited, and a stage
-     * never waits between microbatches. This bounds every schedule, also one that splits backwards */
+     * never waits between microbatches. This bounds every schedule, also one that splits
+     * backwards */
     bool relaxed;
-    /* transfers take no time, memory is unlimited, and all-reduces have no latency: below the time of
-     * every pipeline under the schedule, with one chunk per group */
+    /* transfers take no time, memory is unlimited, and all-reduces have no latency: below the time
+     * of every pipeline under the schedule, with one chunk per group */
     bool free;
 } JointWay;
 
@@ -188,7 +190,8 @@ typedef struct {
 
 typedef struct {
     GArray *best; /* JointPipeline, cheapest first */
-    /* labels were dropped only for equally good ones, or by upper_s: in the order, if there is one */
+    /* labels were dropped only for equally good ones, or by upper_s: in the order, if there is
+     * one */
     bool exact;
     uint64_t labels;
 } JointResult;
@@ -198,11 +201,11 @@ AUTOCLEAR(synth_joint_result_clear, JointResult)
 void synth_joint_solve(const JointProblem *problem, const JointOptions *options,
                        JointResult *result);
 
-/* One step of the same without entries that are only promised. Returns the groups (uint32_t) on whose
- * promises the best pipelines rely: the caller settles them, by synth_joint_add_inside and setting
- * `settled`, and takes the next step with the same result, until NULL is returned. As a promise is
- * never worse than a program, the best pipelines are then those of a search with all groups settled
- * beforehand. At the deadline, pipelines with promises are left out. */
+/* One step of the same without entries that are only promised. Returns the groups (uint32_t) on
+ * whose promises the best pipelines rely: the caller settles them, by synth_joint_add_inside and
+ * setting `settled`, and takes the next step with the same result, until NULL is returned. As a
+ * promise is never worse than a program, the best pipelines are then those of a search with all
+ * groups settled beforehand. At the deadline, pipelines with promises are left out. */
 GArray *synth_joint_solve_lazily(const JointProblem *problem, const JointOptions *options,
                                  JointResult *result);
 
@@ -226,8 +229,8 @@ double synth_joint_density_s(const JointProblem *problem);
 /* --- the menu of a model on a cluster --- */
 
 /* The common part of all menus of a model on a view. The view must consist of single GPUs (else
- * KILTER_ERROR_INPUT). coarse: groups of many GPUs only, for a quick search that shows which numbers
- * of microbatches are worth a finer one. */
+ * KILTER_ERROR_INPUT). coarse: groups of many GPUs only, for a quick search that shows which
+ * numbers of microbatches are worth a finer one. */
 typedef struct JointMenu JointMenu;
 JointMenu *synth_joint_menu_new(const Graph *graph, const ClusterView *view, bool coarse,
                                 GError **error);
@@ -241,10 +244,10 @@ typedef struct {
 AUTOCLEAR(synth_joint_devices_clear, JointDevices)
 JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group);
 
-/* Adds the entries of an SPMD program on these devices to a group that was promised some, for at most
- * JOINT_PROGRAMS programs: for shares as they are; without cutting the batch, which may have few
- * pieces; for shares that are rounded to the pieces of a microbatch. The menu takes the program and
- * the ratios. */
+/* Adds the entries of an SPMD program on these devices to a group that was promised some, for at
+ * most JOINT_PROGRAMS programs: for shares as they are; without cutting the batch, which may have
+ * few pieces; for shares that are rounded to the pieces of a microbatch. The menu takes the program
+ * and the ratios. */
 enum { JOINT_PROGRAMS = 3 };
 void synth_joint_add_inside(JointMenu *menu, JointProblem *problem, JointGroup *group,
                             const JointInside *inside);
@@ -256,8 +259,8 @@ JointProblem *synth_joint_problem(JointMenu *menu, uint32_t n_microbatches,
                                   double headroom, bool recompute);
 
 /* Seconds of a pipeline by its schedule, step by step, with the transfers between its devices: the
- * time that the fidelity `stage` gives for its program, up to latencies of all-reduces that join, or
- * more, where the bytes of all its borders take longer at the busiest port. */
+ * time that the fidelity `stage` gives for its program, up to latencies of all-reduces that join,
+ * or more, where the bytes of all its borders take longer at the busiest port. */
 double synth_joint_walk_s(const JointMenu *menu, const JointProblem *problem,
                           const JointPipeline *pipeline);
 
@@ -276,9 +279,10 @@ bool synth_joint_program(JointMenu *menu, const JointProblem *problem,
 
 /* --- two pipelines that are replicas of each other --- */
 
-/* The problem for pipelines on whole machines that exchange gradients with another pipeline: entries
- * of replicas with this tp, whose sync has the all-reduce with the other pipeline's replicas through
- * the machines' ports in the place of their own. Free with synth_joint_shared_free. */
+/* The problem for pipelines on whole machines that exchange gradients with another pipeline:
+ * entries of replicas with this tp, whose sync has the all-reduce with the other pipeline's
+ * replicas through the machines' ports in the place of their own. Free with
+ * synth_joint_shared_free. */
 JointProblem *synth_joint_shared(JointMenu *menu, const JointProblem *problem,
                                  uint32_t tp);
 void synth_joint_shared_free(JointProblem *shared);
@@ -297,14 +301,14 @@ void synth_joint_pair_clear(JointPair *pair);
 JointProblem synth_joint_half(const JointProblem *shared, const JointPair *pair,
                               uint32_t half);
 
-/* [kind]: the units of one machine; NULL where a unit is several machines, or kinds have an order. Caller
- * frees. */
+/* [kind]: the units of one machine; NULL where a unit is several machines, or kinds have an order.
+ * Caller frees. */
 uint32_t *synth_joint_machine_units(const JointMenu *menu);
 
 /* Finds the best pair of pipelines, by the options, with `step` units in each machine of a kind
- * [kind]. Every division of the machines is tried, or, where these are many, those of whole kinds; of
- * the microbatches that which makes the slower pipeline fastest: with more of them no pipeline is
- * faster. False if no pair is faster than upper_s. */
+ * [kind]. Every division of the machines is tried, or, where these are many, those of whole kinds;
+ * of the microbatches that which makes the slower pipeline fastest: with more of them no pipeline
+ * is faster. False if no pair is faster than upper_s. */
 bool synth_joint_solve_pair(const JointProblem *shared, const uint32_t *step,
                             const JointOptions *options, JointPair *best);
 

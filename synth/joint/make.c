@@ -76,8 +76,8 @@ static bool put(const JointSearch *j, uint32_t i, GError **error)
     return answer_complete(j->answer, j->plan, question, error);
 }
 
-/* Whether a pipeline of as many stages and microbatches, under the same schedule, did not fit: others
- * like it hardly do. */
+/* Whether a pipeline of as many stages and microbatches, under the same schedule, did not fit:
+ * others like it hardly do. */
 static bool is_like_misfit(const JointSearch *j, uint32_t i)
 {
     const JointFound *a = &g_array_index(j->found, JointFound, i);

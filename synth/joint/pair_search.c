@@ -1,7 +1,7 @@
 /* Two pipelines that are replicas of each other, with unlike stages (synth/joint/search.h).
  *
- * Each pair is found by the formula for 1f1b; then each of its pipelines gets the schedule under which
- * its walk is shortest. */
+ * Each pair is found by the formula for 1f1b; then each of its pipelines gets the schedule under
+ * which its walk is shortest. */
 #include <math.h>
 
 #include "data/base/free.h"

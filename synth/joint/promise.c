@@ -1,7 +1,7 @@
 /* The least that any SPMD program of a group needs (synth/joint/menu.h).
  *
- * A device of kind k takes t_k(op) seconds for an op on a whole microbatch, and at least a part x of
- * that for a part x of the op. With T_k the sum of t_k over all ops, and s(op) = min over k of
+ * A device of kind k takes t_k(op) seconds for an op on a whole microbatch, and at least a part x
+ * of that for a part x of the op. With T_k the sum of t_k over all ops, and s(op) = min over k of
  * t_k(op) / T_k, a device takes at least x T_k s(op), so a group of n_k devices of each kind takes
  * at least
  *

@@ -163,8 +163,8 @@ static bool is_of(const JointSearch *j, const GArray *runs, uint32_t m,
     return is;
 }
 
-/* Adds a problem for every number of microbatches that divides the batch's pieces, or for the requested
- * one, and for all stages that a framework runs; those of the `best` runs (NULL: all). */
+/* Adds a problem for every number of microbatches that divides the batch's pieces, or for the
+ * requested one, and for all stages that a framework runs; those of the `best` runs (NULL: all). */
 static void add_problems(JointSearch *j, JointMenu *menu, double headroom,
                          const GArray *best)
 {

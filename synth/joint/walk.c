@@ -62,8 +62,9 @@ static void run_step(Walk *w, const SynthStep *step)
 
 /* --- borders --- */
 
-/* The pieces that devices of stage `from` send those of stage `to`: a replica gets its samples of whoever has them, all devices of a
- * replica all of these, from the sender's device at the same part of its places. */
+/* The pieces that devices of stage `from` send those of stage `to`: a replica gets its samples of
+ * whoever has them, all devices of a replica all of these, from the sender's device at the same
+ * part of its places. */
 static GArray *pieces_of(const JointEntry *from, const uint32_t *senders,
                          const JointEntry *to, const uint32_t *receivers, uint32_t batch)
 {

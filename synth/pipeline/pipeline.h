@@ -77,10 +77,10 @@ SynthDepth synth_schedule_depth(SynthSchedule schedule, uint32_t n_stages,
                                 uint32_t group);
 /* The steps of all groups (SynthStep): each stage runs forward and backward once on each
  * microbatch, in an order in which a step comes after those that it waits for: round by round, the
- * next step of each group, unless it waits. n_stages must be a multiple of n_groups. depth: [group];
- * no group is less far ahead than the next one, and the last group may be 0 steps ahead; NULL: the
- * schedule's. Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not suit these
- * numbers. */
+ * next step of each group, unless it waits. n_stages must be a multiple of n_groups. depth:
+ * [group]; no group is less far ahead than the next one, and the last group may be 0 steps ahead;
+ * NULL: the schedule's. Free with g_array_unref. KILTER_ERROR_INPUT if the schedule does not suit
+ * these numbers. */
 GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t n_groups,
                              uint32_t n_microbatches, const SynthDepth *depth,
                              GError **error);
@@ -129,16 +129,16 @@ Program *synth_pipeline(const Program *inner, const Graph *graph,
 /* Unlike replicas: pipelines that each have the whole model, on devices of their own (or, under
  * dualpipe, on the same ones in opposite directions, with microbatches in turns), with stages,
  * groups, schedule and recomputation of their own, and n_microbatches of the batch, one after the
- * other. When a pipeline has run its last microbatch, its gradients are all-reduced over the replicas
- * of all pipelines, tensor by tensor, in the order in which the backward makes them; then each
- * pipeline updates its own parameters. */
+ * other. When a pipeline has run its last microbatch, its gradients are all-reduced over the
+ * replicas of all pipelines, tensor by tensor, in the order in which the backward makes them; then
+ * each pipeline updates its own parameters. */
 typedef struct {
     const Program *inner;
     SynthPipeline pipeline; /* zero at most 1 */
 } SynthReplica;
 
-/* KILTER_ERROR_INPUT as synth_pipeline, and where pipelines divide a parameter over unlike numbers of
- * devices, or in unlike ways. */
+/* KILTER_ERROR_INPUT as synth_pipeline, and where pipelines divide a parameter over unlike numbers
+ * of devices, or in unlike ways. */
 Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
                          GError **error);
 

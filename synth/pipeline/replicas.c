@@ -1,4 +1,5 @@
-/* Unlike replicas (synth/pipeline/pipeline.h): the programs of several pipelines become one program. */
+/* Unlike replicas (synth/pipeline/pipeline.h): the programs of several pipelines become one
+ * program. */
 #include "data/base/free.h"
 #include "synth/pipeline/build.h"
 

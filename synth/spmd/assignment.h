@@ -31,7 +31,8 @@ typedef struct {
     Times tail;    /* inner communication after it */
 } ParameterPlan;
 
-/* The op that updates a parameter; GRAPH_NONE: it is frozen, and has neither gradient nor states. */
+/* The op that updates a parameter; GRAPH_NONE: it is frozen, and has neither gradient nor
+ * states. */
 OpId parameter_update(const Graph *graph, TensorId parameter);
 /* Fills the rule of an update whose operands all have the form, in which it can work. */
 void parameter_update_rule(const Graph *graph, OpId update, Form form, Rule *rule);

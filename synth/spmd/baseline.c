@@ -1,8 +1,8 @@
 /* Assignments of known strategies: each op and its backward ops are sharded along one loop.
  *
- * The loop is chosen by where it occurs (synth/spmd/columns.h). A column-parallel op leaves its output
- * cut if every path from it leads, through ops that read it cut, to an op that sums over the cut
- * dim (by rows). */
+ * The loop is chosen by where it occurs (synth/spmd/columns.h). A column-parallel op leaves its
+ * output cut if every path from it leads, through ops that read it cut, to an op that sums over the
+ * cut dim (by rows). */
 #include "synth/spmd/assignment.h"
 #include "synth/spmd/baseline_parts.h"
 #include "synth/spmd/columns.h"

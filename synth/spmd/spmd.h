@@ -9,7 +9,8 @@
  *     deferred gradients of its parameters, accumulation | gradient conversions | updates |
  *     conversions of updated values to the form at rest
  *
- * synth_baseline() makes the assignments of known strategies; the planners search for better ones. */
+ * synth_baseline() makes the assignments of known strategies; the planners search for better
+ * ones. */
 #pragma once
 
 #include "sim/sim.h"
@@ -41,8 +42,8 @@ typedef enum {
     BASELINES
 } Baseline;
 
-/* The program of a known strategy. KILTER_ERROR_INPUT if the strategy does not apply to the graph (a
- * batch that cannot be sharded). */
+/* The program of a known strategy. KILTER_ERROR_INPUT if the strategy does not apply to the graph
+ * (a batch that cannot be sharded). */
 Program *synth_baseline_program(const Graph *graph, const ClusterView *view,
                                 const double *ratio, Baseline baseline, GError **error);
 /* The same with its time at these ratios. */

@@ -25,8 +25,8 @@
 /* METIS's imbalance, TAG Sec. 5.1. */
 static const double IMBALANCE = 2;
 
-/* Of the strategies that the bound comes from the first and then each n-th are starts: neighbours are
- * alike. */
+/* Of the strategies that the bound comes from the first and then each n-th are starts: neighbours
+ * are alike. */
 enum { BOUND_STARTS_ALL = 16, BOUND_STARTS_APART = 4 };
 
 static const uint64_t BUCKETS[] = {0, UINT64_C(25) << 20, UINT64_C(64) << 20};

@@ -1,6 +1,7 @@
-/* How the time and the memory of planning and simulating grow with ranks, layers and microbatches: a strategy by hand on H100 in a
- * three-level fat tree, by the whole commands. Prints seconds of processor time and the most memory of each, and the exponents of
- * the least squares line through their logarithms.
+/* How the time and the memory of planning and simulating grow with ranks, layers and microbatches:
+ * a strategy by hand on H100 in a three-level fat tree, by the whole commands. Prints seconds of
+ * processor time and the most memory of each, and the exponents of the least squares line through
+ * their logarithms.
  *
  *     bench_growth [FILE.csv]        also writes the table, which plots/growth.gp draws
  *

@@ -1,4 +1,5 @@
-/* Nanoseconds to price an op by its kernels: all ops of a layer of a large model, forward and backward. */
+/* Nanoseconds to price an op by its kernels: all ops of a layer of a large model, forward and
+ * backward. */
 #include "data/data.h"
 #include "sim/cost/op_kernels.h"
 

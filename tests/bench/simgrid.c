@@ -1,5 +1,6 @@
-/* Our network beside SimGrid (model CM02, exact updates), where it is installed: an all-to-all of 250 kB pieces on a 4:1 tree whose
- * hosts start up to 1 ms apart. Processor seconds without the reading of the platform, and the largest difference of a host's end. */
+/* Our network beside SimGrid (model CM02, exact updates), where it is installed: an all-to-all of
+ * 250 kB pieces on a 4:1 tree whose hosts start up to 1 ms apart. Processor seconds without the
+ * reading of the platform, and the largest difference of a host's end. */
 #include <math.h>
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>

@@ -6,7 +6,8 @@
 
 #include "exec/exec.h"
 
-/* Runs all of it, plans in numbers of two bytes with exec_tolerance; fails the running cmocka test. Every process of the backend calls it. */
+/* Runs all of it, plans in numbers of two bytes with exec_tolerance; fails the running cmocka
+ * test. Every process of the backend calls it. */
 void backend_suite(ExecBackend *backend, double tolerance);
 
 /* A small part of it, without single ops: other exchanges and plans for each seed. */

@@ -28,8 +28,8 @@ typedef enum {
 } ClockDomain;
 
 /* SAME: equal up to the part. BELOW: never above it by more than the part. NEAR: on average at most
- * the part off, above or below, and never more than CLOCK_WORST times as far. Where the cluster has a
- * cost that the clock leaves out, SAME and NEAR hold below alone. */
+ * the part off, above or below, and never more than CLOCK_WORST times as far. Where the cluster has
+ * a cost that the clock leaves out, SAME and NEAR hold below alone. */
 typedef enum { CLOCK_SAME, CLOCK_BELOW, CLOCK_NEAR } ClockRelation;
 enum { CLOCK_WORST = 15 };
 

@@ -250,8 +250,8 @@ static ExecTensor defined(const Graph *graph, OpId id, const ExecTensor *in)
     return out;
 }
 
-/* Every loop, cut or not, is longer than what a kernel does at once; sums of products of small whole
- * numbers are exact. */
+/* Every loop, cut or not, is longer than what a kernel does at once; sums of products of small
+ * whole numbers are exact. */
 static void test_kernels_by_definition(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* Exported execution traces of even plans in ASTRA-sim, with its analytical network, where it is installed: every rank runs
- * to its end, and the last one ends when the simulation of the plan says. That network does not share a port among messages:
- * trees of small all-reduces, of which a rank gets two messages at once, end 2.2 % earlier there for ResNet-50. */
+/* Exported execution traces of even plans in ASTRA-sim, with its analytical network, where it is
+ * installed: every rank runs to its end, and the last one ends when the simulation of the plan
+ * says. That network does not share a port among messages: trees of small all-reduces, of which
+ * a rank gets two messages at once, end 2.2 % earlier there for ResNet-50. */
 #include "tests/support/program_json.h"
 
 #define SIMULATOR "AstraSim_Analytical_Congestion_Unaware"
@@ -56,8 +57,8 @@ static void write_network(const Sandbox *box, const Case *c)
     sandbox_write(box, "memory.json", "{\"memory-type\": \"NO_MEMORY_EXPANSION\"}\n");
 }
 
-/* When the last of so many ranks ends; fails if some do not. The exit status says nothing: with groups of ranks the simulator
- * crashes after all have ended. */
+/* When the last of so many ranks ends; fails if some do not. The exit status says nothing: with
+ * groups of ranks the simulator crashes after all have ended. */
 static double astra_sim(const Sandbox *box, uint32_t ranks)
 {
     g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(

@@ -282,8 +282,8 @@ static double mean_square(const double *g, uint64_t first, uint64_t n, uint64_t 
     return sum / (double)n;
 }
 
-/* Adafactor by its definition, at its second step: V = R C / mean(R), U = g / sqrt(V), and a step of
- * U / max(1, RMS(U)). */
+/* Adafactor by its definition, at its second step: V = R C / mean(R), U = g / sqrt(V), and a step
+ * of U / max(1, RMS(U)). */
 static void check_adafactor(const Graph *graph, const ExecTensor *value, TensorId t,
                             const Op *op)
 {
@@ -377,8 +377,9 @@ static void test_models(void **state)
     }
 }
 
-/* A cross entropy of logits x, whose normaliser is that of `sum` shifted by the logits of `shift`, under the logarithm
- * shifted by those of `last`; each 0: of x and the labels, 1: of other logits, 2: of other labels. */
+/* A cross entropy of logits x, whose normaliser is that of `sum` shifted by the logits of `shift`,
+ * under the logarithm shifted by those of `last`; each 0: of x and the labels, 1: of other
+ * logits, 2: of other labels. */
 static void differentiate_loss(int sum, int shift, int last)
 {
     const OpAttr none = {0};
@@ -403,7 +404,8 @@ static void differentiate_loss(int sum, int shift, int last)
     graph_differentiate(graph, loss, OPTIMIZER_SGD);
 }
 
-/* The gradient of a cross entropy holds for its own normaliser only, so no other one is differentiated. */
+/* The gradient of a cross entropy holds for its own normaliser only, so no other one is
+ * differentiated. */
 static void test_other_normalisers(void **state)
 {
     (void)state;

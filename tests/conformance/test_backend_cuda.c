@@ -1,4 +1,5 @@
-/* The suite on the CUDA backend, where there are GPUs: one with virtual ranks, and all over NCCL. */
+/* The suite on the CUDA backend, where there are GPUs: one with virtual ranks, and all over
+ * NCCL. */
 #include "tests/conformance/backend_suite.h"
 #include "tests/test.h"
 

@@ -26,8 +26,8 @@ typedef struct {
     {#id, CLOCK_##domain, CLOCK_##relation, FIDELITY_##fidelity, part, without},
 static const ClockRow ROWS[] = {CLOCK_TABLE(ROW)};
 
-/* How often each clock was looked at, how often from both sides, and the least and most of its part of
- * the time. */
+/* How often each clock was looked at, how often from both sides, and the least and most of its part
+ * of the time. */
 typedef struct {
     uint32_t n[N_CLOCKS], both_sides[N_CLOCKS];
     double least[N_CLOCKS], most[N_CLOCKS];

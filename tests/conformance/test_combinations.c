@@ -1,5 +1,6 @@
 /* Random combinations of all keys of strategies, for families of models: each is refused with one
- * line, or proved by running it, and simulated; without overlap `flow` takes the time of `stage`. */
+ * line, or proved by running it, and simulated; without overlap `flow` takes the time of
+ * `stage`. */
 #include <glib/gstdio.h>
 #include <math.h>
 

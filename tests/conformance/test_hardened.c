@@ -1,5 +1,6 @@
-/* The program as it was linked: its place in memory is drawn at each start, no table of functions can be written after it, no
- * code lies on the stack, and a function that writes over its frame ends the program. The library exports what its releases did. */
+/* The program as it was linked: its place in memory is drawn at each start, no table of functions
+ * can be written after it, no code lies on the stack, and a function that writes over its frame
+ * ends the program. The library exports what its releases did. */
 #include <elf.h>
 
 #include "tests/test.h"
@@ -75,7 +76,8 @@ static int image_by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The names of dynamic symbols, those defined here or those needed from elsewhere, in order, as lines. Caller frees. */
+/* The names of dynamic symbols, those defined here or those needed from elsewhere, in order, as
+ * lines. Caller frees. */
 static char *image_symbols(const Image *image, bool defined)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
@@ -115,8 +117,9 @@ static void test_checked(void **state)
     assert_non_null(strstr(needed, "printf_chk\n"));
 }
 
-/* A program that was linked with a release finds all that it needs in the next one: names may be added here, none taken away or
- * changed in meaning while the library's version of symbols is KILTER_0. */
+/* A program that was linked with a release finds all that it needs in the next one: names may be
+ * added here, none taken away or changed in meaning while the library's version of symbols is
+ * KILTER_0. */
 static void test_symbols(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Dependencies point one way only: data <- sim <- balance <- synth, data <- exec, experiments on top
- * of all; and of another module only its public headers are included. */
+/* Dependencies point one way only: data <- sim <- balance <- synth, data <- exec, experiments on
+ * top of all; and of another module only its public headers are included. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 
@@ -36,7 +36,8 @@ static bool is_public(const char *file)
     return !g_regex_match(regex, text, 0, NULL);
 }
 
-/* data.h gathers the headers for programs; within modules, headers and sources name what they need. */
+/* data.h gathers the headers for programs; within modules, headers and sources name what they
+ * need. */
 static bool is_allowed(uint32_t module, const char *file)
 {
     if (strcmp(file, "data/data.h") == 0)
@@ -90,8 +91,9 @@ static void test_sources_keep_the_rule(void **state)
     assert_int_equal(n, 0);
 }
 
-/* Who finds bundled files: readers of clusters and models, whose contents a result's identity has whole, and the options.
- * Whatever else planners and the simulation read would be missing from the identity. */
+/* Who finds bundled files: readers of clusters and models, whose contents a result's identity has
+ * whole, and the options. Whatever else planners and the simulation read would be missing from
+ * the identity. */
 static void test_bundled_files_come_by_options(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Bytes that the kernels of the cuda backend read and write, and their threads, counted on an emulated device, beside what the
- * kernel model says that the same ops move. */
+/* Bytes that the kernels of the cuda backend read and write, and their threads, counted on an
+ * emulated device, beside what the kernel model says that the same ops move. */
 #include "exec/cuda/module.h"
 #include "exec/exec.h"
 #include "sim/cost/op_kernels.h"
@@ -93,8 +93,8 @@ static void model_op(const KernelDevice *device, const Graph *graph, OpId id, Su
     }
 }
 
-/* Kinds that move another number of bytes than the model says: times as many, and why. All others agree within TOLERANCE, as do
- * these with what stands here. */
+/* Kinds that move another number of bytes than the model says: times as many, and why. All others
+ * agree within TOLERANCE, as do these with what stands here. */
 #define TOLERANCE 0.05
 static const struct {
     OpKind kind;
@@ -129,7 +129,8 @@ static const struct {
     {OP_FUSED_ATTENTION_DX, 9.94, "as fused_attention"},
 };
 
-/* Kinds of fewer than one thread for 16 elements in their widest launch: for how many elements one. */
+/* Kinds of fewer than one thread for 16 elements in their widest launch: for how many elements
+ * one. */
 #define FEW_THREADS 16
 static const struct {
     OpKind kind;

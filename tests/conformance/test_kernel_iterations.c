@@ -1,6 +1,8 @@
-/* Whole iterations of one GPU in fp32 (PyTorch 2.1, eager, unfused attention) against the sum of their kernels, to which nothing was fitted.
- * Rows of development devices were looked at while the laws were made. Forward alone for inference; forward and backward for training, without
- * the optimizer. Rows whose forward took more than .62 of the backward are of the allocator, and left out. */
+/* Whole iterations of one GPU in fp32 (PyTorch 2.1, eager, unfused attention) against the sum of
+ * their kernels, to which nothing was fitted. Rows of development devices were looked at while the
+ * laws were made. Forward alone for inference; forward and backward for training, without the
+ * optimizer. Rows whose forward took more than .62 of the backward are of the allocator, and
+ * left out. */
 #include <string.h>
 
 #include "sim/cost/op_kernels.h"

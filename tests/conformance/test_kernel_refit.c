@@ -1,9 +1,10 @@
-/* Fits of the laws' constants. On made kernels, whose constants are known, a fit finds them; with the kernels of one device left out of a fit
- * to the measured ones, that device's are predicted (KILTER_ALL=1: from all rows). */
+/* Fits of the laws' constants. On made kernels, whose constants are known, a fit finds them; with
+ * the kernels of one device left out of a fit to the measured ones, that device's are predicted
+ * (KILTER_ALL=1: from all rows). */
 #include "tests/support/kernel_refit.h"
 
-/* Constants of products on lanes and of the memory's passes. They start at round numbers that the hardware suggests, not at what was fitted to all
- * devices. */
+/* Constants of products on lanes and of the memory's passes. They start at round numbers that the
+ * hardware suggests, not at what was fitted to all devices. */
 static const KernelFree LANES[] =
     {KERNEL_FREE(simt, share, 1.05, 0.05),    KERNEL_FREE(simt, tile_half, 9, 0.3),
      KERNEL_FREE(simt, k_start, 16, 0.7),     KERNEL_FREE(simt, warps_half, 2, 0.7),
@@ -37,7 +38,8 @@ static KernelRows *refit_rows(const char *file)
     return rows;
 }
 
-/* Measured times are replaced by those of drawn constants, 5 % of noise, no host. Each constant is found within the tolerance. */
+/* Measured times are replaced by those of drawn constants, 5 % of noise, no host. Each constant
+ * is found within the tolerance. */
 static void refit_made(const char *file, const KernelFree *fitted, uint32_t n,
                        uint32_t each, double tolerance)
 {

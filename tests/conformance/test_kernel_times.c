@@ -1,8 +1,10 @@
-/* The laws of kernels against measured kernels of P4, P100, T4, V100, A100 and newer devices. Rows of further devices in the same files
- * are printed with the others. All rows were looked at while the laws were made: these bars guard changes and judge nothing. */
+/* The laws of kernels against measured kernels of P4, P100, T4, V100, A100 and newer devices. Rows
+ * of further devices in the same files are printed with the others. All rows were looked at
+ * while the laws were made: these bars guard changes and judge nothing. */
 #include "tests/support/kernel_rows.h"
 
-/* Mean over the devices, in percent, of what the laws had when they were written plus about a point. */
+/* Mean over the devices, in percent, of what the laws had when they were written plus about a
+ * point. */
 static void expect(const KernelRows *rows, const char *device, const char *what,
                    double percent)
 {

@@ -1,7 +1,8 @@
-/* One `kilter plan` does each of its steps once: the model is built, pins and segments are read, the
- * program is checked and the plan is evaluated a single time.
+/* One `kilter plan` does each of its steps once: the model is built, pins and segments are read,
+ * the program is checked and the plan is evaluated a single time.
  *
- * The linker hands the calls of these functions to the counters below (--wrap, tests/CMakeLists.txt). */
+ * The linker hands the calls of these functions to the counters below (--wrap,
+ * tests/CMakeLists.txt). */
 #include "data/data.h"
 #include "tests/test.h"
 

@@ -73,7 +73,8 @@ static void test_every_planner(void **state)
     }
 }
 
-/* An op that is not splittable stays whole on every device, or keeps planners from dividing the batch. */
+/* An op that is not splittable stays whole on every device, or keeps planners from dividing the
+ * batch. */
 static void test_whole_ops(void **state)
 {
     (void)state;

@@ -204,7 +204,8 @@ static void test_wrong_rules_are_caught(void **state)
     }
 }
 
-/* A linear op as matrices: rows and columns of each operand are dense in the order of its dims, and not when swapped. */
+/* A linear op as matrices: rows and columns of each operand are dense in the order of its dims,
+ * and not when swapped. */
 static void test_contraction(void **state)
 {
     (void)state;

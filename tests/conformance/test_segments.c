@@ -182,9 +182,9 @@ static ClusterView *view_of_two(double fast_tflops, double slow_tflops, uint32_t
     return cluster_view(*cluster, GRANULARITY_MACHINE);
 }
 
-/* VGG19 for 4 x 32 images on 2 fast and 2 slow devices at a 29th of the profiled bandwidths, with rates
- * at which balanced computation takes 13.3 ms: by one ratio for each of two segments, whose boundary
- * it did not convert, HAP's artifact went from 75.4 to 64.7 ms. */
+/* VGG19 for 4 x 32 images on 2 fast and 2 slow devices at a 29th of the profiled bandwidths, with
+ * rates at which balanced computation takes 13.3 ms: by one ratio for each of two segments, whose
+ * boundary it did not convert, HAP's artifact went from 75.4 to 64.7 ms. */
 static void test_the_case_of_the_artifact(void **state)
 {
     (void)state;

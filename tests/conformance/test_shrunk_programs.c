@@ -1,6 +1,7 @@
-/* Why a proof on a small model holds for the plan's own sizes: what is run there are the same instructions on the same tensors;
- * the checker's verdict on a program, right or changed, is the same at both sizes; and two graphs that differ in more than
- * extents are told apart. Nearly all strategies give the small model the same program, too, when they plan it anew. */
+/* Why a proof on a small model holds for the plan's own sizes: what is run there are the same
+ * instructions on the same tensors; the checker's verdict on a program, right or changed, is the
+ * same at both sizes; and two graphs that differ in more than extents are told apart. Nearly all
+ * strategies give the small model the same program, too, when they plan it anew. */
 #include "data/models/model.h"
 #include "exec/exec.h"
 #include "exec/shrink.h"

@@ -55,7 +55,8 @@ static Plan *plan_under(const char *planner, const char *model, const char *set,
     return plan;
 }
 
-/* A plan that cuts everything evenly takes as long, and as many bytes, if its cuts are left to its ratios. */
+/* A plan that cuts everything evenly takes as long, and as many bytes, if its cuts are left to
+ * its ratios. */
 static void check_fractions(Plan *plan, const Graph *graph, const ClusterView *view)
 {
     static const char *const fidelity[] = {"stage", "flow"};
@@ -278,8 +279,9 @@ static Cost cost_of(const char *set, ClusterView *view)
     return cost;
 }
 
-/* With parameters divided (ZeRO-3), those of a layer are gathered while the layer before it is computed: on a replica the first gather of a
- * layer comes before the first computation of the layer before. */
+/* With parameters divided (ZeRO-3), those of a layer are gathered while the layer before it is
+ * computed: on a replica the first gather of a layer comes before the first computation of the
+ * layer before. */
 static void test_layers_are_gathered_ahead(void **state)
 {
     enum { LAYERS = 16 };
@@ -319,8 +321,8 @@ static void test_layers_are_gathered_ahead(void **state)
     assert_true(ahead >= 4);
 }
 
-/* Pipelines that are alike, with half of twice as many microbatches each, take the time and the memory
- * of replicas inside each stage. */
+/* Pipelines that are alike, with half of twice as many microbatches each, take the time and the
+ * memory of replicas inside each stage. */
 static void test_equal_pipelines_are_replicas(void **state)
 {
     (void)state;
@@ -522,8 +524,9 @@ static void test_memory_of_layers(void **state)
     }
 }
 
-/* An op that joins samples leaves fewer pieces of the batch than it has samples: joint plans for numbers of microbatches that divide
- * these (before, it read beyond an array, or planned for numbers that no program can have). */
+/* An op that joins samples leaves fewer pieces of the batch than it has samples: joint plans for
+ * numbers of microbatches that divide these (before, it read beyond an array, or planned for
+ * numbers that no program can have). */
 static void test_joined_samples(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
-/* Habits that let a reader find one place: names of functions, declarations, columns of comments, formatting.
+/* Habits that let a reader find one place: names of functions, declarations, columns of comments,
+ * formatting.
  *
- * Where the tree does not keep a rule everywhere yet, a count says how often it is broken, with some room for changes that
- * are under way; it may be lowered, and not be raised. */
+ * Where the tree does not keep a rule everywhere yet, a count says how often it is broken, with
+ * some room for changes that are under way; it may be lowered, and not be raised. */
 #include "data/base/version.h"
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
@@ -13,7 +14,7 @@ enum {
     /* Declarations whose type stands alone on its line. */
     MOST_TORN = 0,
     /* Lines of comments that end beyond COMMENT_COLUMN. */
-    MOST_WIDE = 309,
+    MOST_WIDE = 155,
     /* Files that clang-format 14 would change; tables among them. */
     MOST_UNFORMATTED = 0,
 };
@@ -189,8 +190,8 @@ static void test_files_are_formatted(void **state)
 
 /* --- the version --- */
 
-/* The project's version in CMakeLists.txt, which program, library, package and store have, is the one
- * that is cited, and the newest release of CHANGELOG.md. */
+/* The project's version in CMakeLists.txt, which program, library, package and store have, is the
+ * one that is cited, and the newest release of CHANGELOG.md. */
 static void test_one_version(void **state)
 {
     (void)state;

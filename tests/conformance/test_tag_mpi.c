@@ -1,5 +1,5 @@
-/* TAG's strategies on four real ranks, run by mpirun: device groups that overlap, so that a rank is in several at once, with
- * servers, duplicates and transfers between them. */
+/* TAG's strategies on four real ranks, run by mpirun: device groups that overlap, so that a rank is
+ * in several at once, with servers, duplicates and transfers between them. */
 #include "exec/exec.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/ranks.h"

@@ -1,5 +1,6 @@
-/* A replay that trains: its numbers are those of two iterations on one device, whatever shares memory, and the memory that
- * it holds at its peak is the memory that the model predicts, category by category. */
+/* A replay that trains: its numbers are those of two iterations on one device, whatever shares
+ * memory, and the memory that it holds at its peak is the memory that the model predicts,
+ * category by category. */
 #include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
 #include "tests/support/trained.h"
@@ -104,8 +105,8 @@ static ExecBackend *backend_of(const Case *c, const Plan *plan, const Graph *gra
 #endif
 }
 
-/* The fullest device as the memory model predicts it, and as a replay finds it; float64 counts half. In half precision the
- * numbers are right, too. */
+/* The fullest device as the memory model predicts it, and as a replay finds it; float64 counts
+ * half. In half precision the numbers are right, too. */
 static void find_peaks(const Case *c, SimMemoryRow *predicted, ExecHeld *held)
 {
     g_autoptr(GError) error = NULL;
@@ -158,8 +159,8 @@ static void test_unlike_replicas(void **state)
     }
 }
 
-/* Inputs that stay and indices of four bytes make the difference, and where a sum over the batch takes temporary memory
- * the peak may be elsewhere. */
+/* Inputs that stay and indices of four bytes make the difference, and where a sum over the batch
+ * takes temporary memory the peak may be elsewhere. */
 static void check_memory(const Case *c, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -1,5 +1,5 @@
-/* The walks of CONTRIBUTING.md are true: the files that they name exist, and few files name an op, an
- * algorithm of a collective, or another thing that people add. */
+/* The walks of CONTRIBUTING.md are true: the files that they name exist, and few files name an op,
+ * an algorithm of a collective, or another thing that people add. */
 #include "tests/conformance/tree.h"
 #include "tests/test.h"
 

@@ -76,7 +76,8 @@ static uint32_t stumbles_in(const char *path, const char *prose)
     return n;
 }
 
-/* Counts the stumbling phrases in the parts of a text that match `part`, where `joint` is read as `between`. */
+/* Counts the stumbling phrases in the parts of a text that match `part`, where `joint` is read
+ * as `between`. */
 static uint32_t stumbles_of(const char *path, const char *text, const char *part,
                             const char *joint, const char *between)
 {

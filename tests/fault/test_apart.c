@@ -1,5 +1,6 @@
-/* A command under tests/mutate/apart.sh, as the changed programs of ./run mutate, changes nothing outside of its folder, even if it
- * deletes recursively and through links. All files here belong to the test. */
+/* A command under tests/mutate/apart.sh, as the changed programs of ./run mutate, changes nothing
+ * outside of its folder, even if it deletes recursively and through links. All files here belong
+ * to the test. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,7 +122,8 @@ static void test_harm_stays_inside(void **state)
     }
 }
 
-/* The command has its own folder, a private TMPDIR and none of the caller's variables; it is nobody and stays it. */
+/* The command has its own folder, a private TMPDIR and none of the caller's variables; it is
+ * nobody and stays it. */
 static void test_own_folder(void **state)
 {
     (void)state;

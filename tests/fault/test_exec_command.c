@@ -159,12 +159,14 @@ static void test_signals(void **state)
     }
 }
 
-/* Waiting for the ranks leaves nothing behind in the main loop, so that a later signal is nobody's but the command's. */
+/* Waiting for the ranks leaves nothing behind in the main loop, so that a later signal is
+ * nobody's but the command's. */
 static void test_waiting(void **state)
 {
     (void)state;
     enum { SOURCES = 100 };
-/* Ranks of Open MPI put files for their shared memory there, and those that are killed leave them. */
+/* Ranks of Open MPI put files for their shared memory there, and those that are killed leave
+ * them. */
 #define SHARES                                                      \
     "while [ $1 != btl_vader_backing_directory ]; do shift; done; " \
     "echo memory >$2/vader_segment.1; echo -n $2 >$(dirname $0)/place; "

@@ -1,5 +1,6 @@
-/* The n-th write, read or allocation fails (tests/support/failing.c), for n = 1, 2, 3, ...: a command gives the right answer or
- * one line and its status, leaves no half of a file, and a store stays whole. */
+/* The n-th write, read or allocation fails (tests/support/failing.c), for n = 1, 2, 3, ...: a
+ * command gives the right answer or one line and its status, leaves no half of a file, and a
+ * store stays whole. */
 #include "data/data.h"
 #include "data/store/store.h"
 #include "tests/support/program.h"
@@ -64,7 +65,8 @@ static void check_run(const Ran *ran, const char *line, const char *fault, bool 
                      ran->status, ran->err);
 }
 
-/* Checks the answer and the files that the command left behind; the first call is without a fault. */
+/* Checks the answer and the files that the command left behind; the first call is without a
+ * fault. */
 typedef void (*After)(const Sandbox *box, const Ran *ran);
 
 static void inject(const char *line, const char *kind, const char *how, bool harmless,
@@ -129,7 +131,8 @@ static void write_experiment(const Sandbox *box)
     sandbox_write(box, "s.yaml", EXPERIMENT);
 }
 
-/* Asserts that a new store was not left empty. Only where GLib had no memory, and ended the program at once, may it be. */
+/* Asserts that a new store was not left empty. Only where GLib had no memory, and ended the
+ * program at once, may it be. */
 static void check_not_empty(const Sandbox *box, const char *name, const Ran *ran)
 {
     g_autofree char *file = g_build_filename(box->folder, name, NULL), *bytes = NULL;
@@ -191,7 +194,8 @@ static void write_parts(const Sandbox *box)
     }
 }
 
-/* The parts are as they were, the whole is no empty file, and the same command then adds what is missing. */
+/* The parts are as they were, the whole is no empty file, and the same command then adds what is
+ * missing. */
 static void parts_are_whole(const Sandbox *box, const Ran *ran)
 {
     gsize length = 0;
@@ -327,7 +331,8 @@ static void read_again(const Sandbox *box)
     }
 }
 
-/* Success gives the right answer and all files; each file that is there is whole, and there are no others. */
+/* Success gives the right answer and all files; each file that is there is whole, and there are
+ * no others. */
 static void all_is_right(const Sandbox *box, const Ran *ran)
 {
     if (ended_at_once(ran))

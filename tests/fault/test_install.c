@@ -245,7 +245,8 @@ static void test_own_folder(void **state)
     assert_non_null(strstr(health, "\n  NO_COLOR "));
 }
 
-/* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted over them. */
+/* The Debian package, unpacked where the sources are not to be seen: an empty disk is mounted
+ * over them. */
 static void test_package(void **state)
 {
     (void)state;

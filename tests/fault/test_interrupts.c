@@ -5,7 +5,8 @@
 
 #define LARGE "gpt2:layers=96,batch=64 hap-16"
 
-/* Commands that take far longer than the wait before the signal, and the file that they would have written. */
+/* Commands that take far longer than the wait before the signal, and the file that they would
+ * have written. */
 static const char *const LINES[][2] = {
     {"plan " LARGE " --planner hap -o out.json", "out.json"},
     {"plan " LARGE " --planner auto -o out.json", "out.json"},
@@ -82,8 +83,9 @@ static void test_one_line(void **state)
     assert_true(interrupted >= 3);
 }
 
-/* After a signal, a command that sweeps finishes the configurations in flight, then says in one line how far it came;
- * the same command goes on from there. All figures of HAP take many times the wait before the signal. */
+/* After a signal, a command that sweeps finishes the configurations in flight, then says in one
+ * line how far it came; the same command goes on from there. All figures of HAP take many times
+ * the wait before the signal. */
 static void test_reproduce(void **state)
 {
     (void)state;

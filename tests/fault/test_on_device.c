@@ -1,6 +1,7 @@
-/* exec/on-device.sh, rehearsed on CPUs with the programs of this build, and, as a kit that is packed and unpacked elsewhere, on an
- * emulated GPU: every step ends well, the folder and its archive have what the script's comment lists and commands read it, and a
- * budget stops it and lets it go on. */
+/* exec/on-device.sh, rehearsed on CPUs with the programs of this build, and, as a kit that is
+ * packed and unpacked elsewhere, on an emulated GPU: every step ends well, the folder and its
+ * archive have what the script's comment lists and commands read it, and a budget stops it and
+ * lets it go on. */
 #include <glib/gstdio.h>
 #include <unistd.h>
 
@@ -21,7 +22,8 @@ static int exit_of(const Sandbox *sandbox, char **environment, const char *line,
     return g_spawn_check_wait_status(status, &error) ? 0 : error->code;
 }
 
-/* The script's exit status with the given words before the folder "device" of the sandbox; *said gets its stdout. */
+/* The script's exit status with the given words before the folder "device" of the sandbox; *said
+ * gets its stdout. */
 static int rehearse(const Sandbox *sandbox, const char *words, char **said)
 {
     g_autofree char *built = g_path_get_dirname(g_getenv("KILTER_BIN"));
@@ -104,8 +106,8 @@ static void tool_new(const Sandbox *sandbox, const char *name, const char *text)
     assert_int_equal(g_chmod(path, 0700), 0);
 }
 
-/* A kit of this build's programs, with the emulated devices, in there/kit; the environment of a machine that has it and the
- * tools of NVIDIA's driver. The caller frees it. */
+/* A kit of this build's programs, with the emulated devices, in there/kit; the environment of a
+ * machine that has it and the tools of NVIDIA's driver. The caller frees it. */
 static char **kit_unpacked(const Sandbox *sandbox)
 {
     g_autofree char *built = g_path_get_dirname(g_getenv("KILTER_BIN"));

@@ -90,7 +90,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* Uneven heads of two replicas: the counts of the second one are checked like those of the first. */
+/* Uneven heads of two replicas: the counts of the second one are checked like those of the
+ * first. */
 static void test_replicas_of_splits(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* A command with -q, or --json, does the same work: the same exit status, and the same files. By hand, and with a wrong value of
- * every option of every command (KILTER_ALL: all, else a sample). */
+/* A command with -q, or --json, does the same work: the same exit status, and the same files. By
+ * hand, and with a wrong value of every option of every command (KILTER_ALL: all, else a
+ * sample). */
 #include "tests/support/program_json.h"
 
 #define SMALL "vit:layers=1,hidden=64,heads=4,ffn=128"
@@ -73,8 +74,8 @@ static void test_same_work(void **state)
 
 /* --- a wrong value of every option --- */
 
-/* A line of each command that has options, which works as it stands in a folder with these seeds; NULL: it would start processes, or
- * take long, as it stands. */
+/* A line of each command that has options, which works as it stands in a folder with these seeds;
+ * NULL: it would start processes, or take long, as it stands. */
 static const char *const BASES[][2] = {
     {"models", "models " SMALL},
     {"clusters", "clusters hap-8"},

@@ -1,6 +1,7 @@
-/* Both ends of every range that an option of planning, strategy or simulation, or a parameter of a model allows, run through the
- * planners, and what they plan simulated: an answer or a refusal, within 20 s of CPU and 2 GiB unless that was said before, and
- * never a signal. The ranges are those of the option tables. KILTER_ALL: every end by every planner; else a sample. */
+/* Both ends of every range that an option of planning, strategy or simulation, or a parameter of a
+ * model allows, run through the planners, and what they plan simulated: an answer or a refusal,
+ * within 20 s of CPU and 2 GiB unless that was said before, and never a signal. The ranges are
+ * those of the option tables. KILTER_ALL: every end by every planner; else a sample. */
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,7 +50,8 @@ static int plan_status(const Planner *planner, const char *model, const ClusterV
 /* Runs of this test that ended by a signal or a status that has no meaning. */
 static uint32_t wrong;
 
-/* Sets key to value, if there is one, and plans; counts and prints a wrong end. Returns the status, or -1. */
+/* Sets key to value, if there is one, and plans; counts and prints a wrong end. Returns the
+ * status, or -1. */
 static int run_apart(const Planner *planner, const char *model, const ClusterView *view,
                      const char *key, const char *value)
 {

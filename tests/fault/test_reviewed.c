@@ -1,4 +1,5 @@
-/* The reproducers of a review, where they are at hand: none ends by a signal, and each is answered as its first line says. */
+/* The reproducers of a review, where they are at hand: none ends by a signal, and each is
+ * answered as its first line says. */
 #include <unistd.h>
 
 #include "tests/support/program.h"

@@ -1,5 +1,5 @@
-/* A sweep as a job array of a real Slurm: munged, slurmctld and slurmd of the test's own on the loopback device, one task
- * killed and requeued, the parts merged by the script's last job. */
+/* A sweep as a job array of a real Slurm: munged, slurmctld and slurmd of the test's own on the
+ * loopback device, one task killed and requeued, the parts merged by the script's last job. */
 #include <unistd.h>
 
 #include "tests/support/stored.h"
@@ -24,8 +24,8 @@ static const char CONFIGURATION[] =
     "MpiDefault=none\nKillWait=2\nMinJobAge=600\n"
     "PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n";
 
-/* Starts the daemons, runs job.sh, kills task 1 and requeues it, waits until the queue is empty. Each daemon ends with the
- * shell, however that ends. */
+/* Starts the daemons, runs job.sh, kills task 1 and requeues it, waits until the queue is empty.
+ * Each daemon ends with the shell, however that ends. */
 static const char SCRIPT[] =
     "set -u\n"
     "d=$PWD; host=$(hostname -s)\n"

@@ -1,7 +1,8 @@
-/* A sweep whose store lies on a bad disk: each read, write, sync and lock of SQLite fails in turn, and power is lost at each write
- * or sync, when any of the writes since a file's last sync may be gone. The store stays whole, and the same sweep completes it to
- * the same rows. KILTER_POINTS: how many calls of each kind are tried, spread over all; those of a loss of power also more often than
- * there are calls, each time with other writes lost. */
+/* A sweep whose store lies on a bad disk: each read, write, sync and lock of SQLite fails in turn,
+ * and power is lost at each write or sync, when any of the writes since a file's last sync may be
+ * gone. The store stays whole, and the same sweep completes it to the same rows. KILTER_POINTS: how
+ * many calls of each kind are tried, spread over all; those of a loss of power also more often
+ * than there are calls, each time with other writes lost. */
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
@@ -214,7 +215,8 @@ static bool sweep_once(const char *experiment, const char *file, GError **error)
            sweep_run(asks, store, &options, &progress, error);
 }
 
-/* In a process of its own: 0, 1 after a failure, POWER_LOST; *calls gets the number of calls of that kind. */
+/* In a process of its own: 0, 1 after a failure, POWER_LOST; *calls gets the number of calls of
+ * that kind. */
 static int sweep_apart(const char *experiment, const char *file, Fault fault,
                        uint64_t when, uint32_t seed, uint64_t *calls)
 {

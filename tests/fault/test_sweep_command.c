@@ -38,8 +38,8 @@ static char *field(const char *csv, uint32_t row, uint32_t column)
     return g_strdup(fields[column]);
 }
 
-/* vit with 1 and 2 layers, vgg19, which has no such key, with 1: all on 2 clusters x 2 x 2 changes x 2 jitters, and as many
- * buckets as the exclusions leave. */
+/* vit with 1 and 2 layers, vgg19, which has no such key, with 1: all on 2 clusters x 2 x 2 changes
+ * x 2 jitters, and as many buckets as the exclusions leave. */
 enum { ON_8 = 3 * 4 * 2 * 2, ON_4 = 3 * 4 * 2, ALL = ON_8 + ON_4 };
 
 static void test_axes(void **state)
@@ -304,7 +304,8 @@ static void test_requests(void **state)
         g_auto(Ran) ran = program_run_good(box, line);
         assert_non_null(strstr(ran.out, want));
     }
-    static const char *const WRONG[] = {"soon", "0", "-1", "1:", "1:2:3:4", "1e30", "nan"};
+    static const char *const WRONG[] = {
+        "soon", "0", "-1", "1:", "1:2:3:4", "1e30", "nan"};
     for (guint i = 0; i < G_N_ELEMENTS(WRONG); i++) {
         g_autofree char *line =
             g_strdup_printf("sweep x.yaml --emit k8s --time=%s", WRONG[i]);
@@ -432,7 +433,8 @@ static void test_formulas(void **state)
     assert_string_equal(same, plain.out);
 }
 
-/* Results from before a file changed are counted, and left out if the experiment is given by its file. */
+/* Results from before a file changed are counted, and left out if the experiment is given by its
+ * file. */
 static void test_changed_files(void **state)
 {
     (void)state;

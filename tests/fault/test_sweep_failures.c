@@ -1,5 +1,5 @@
-/* Failures during a sweep: one test for each row of the table in docs/sweeps.md, without kills, which test_sweep_kill.c
- * tests. */
+/* Failures during a sweep: one test for each row of the table in docs/sweeps.md, without kills,
+ * which test_sweep_kill.c tests. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -52,7 +52,8 @@ static void test_a_configuration_that_ends_processes(void **state)
         assert_int_equal(ran.status, 1);
         assert_non_null(strstr(ran.err, "out of memory"));
     }
-    /* The configuration that was in flight beside it is not blamed: it is evaluated, like all others. */
+    /* The configuration that was in flight beside it is not blamed: it is evaluated, like all
+     * others. */
     for (int i = 0; i < 2; i++) {
         g_auto(Ran) third = program_run(box, line);
         assert_int_equal(third.status, 1);
@@ -212,8 +213,8 @@ static void test_a_lost_machine(void **state)
     assert_non_null(strstr(merged.out, "40 results added"));
 }
 
-/* The lock of a process of this machine that does not run any more is no obstacle, and nothing that is no lock is
- * overwritten. */
+/* The lock of a process of this machine that does not run any more is no obstacle, and nothing that
+ * is no lock is overwritten. */
 static void test_locks_of_the_dead_and_of_strangers(void **state)
 {
     (void)state;
@@ -246,7 +247,8 @@ static Ran run_shell(const Sandbox *box, const char *line)
     return program_finish(process);
 }
 
-/* A file may not grow beyond some size: the sweep ends, names the file, and keeps what was committed. */
+/* A file may not grow beyond some size: the sweep ends, names the file, and keeps what was
+ * committed. */
 static void test_a_file_that_cannot_grow(void **state)
 {
     (void)state;

@@ -9,7 +9,8 @@
 #endif
 enum { SEEDS = 100, CONFIGURATIONS = 12 * SEEDS };
 
-/* Short configurations are stored many at a time: a sweep of few would be done before its first row can be seen. */
+/* Short configurations are stored many at a time: a sweep of few would be done before its first
+ * row can be seen. */
 static const char grid[] =
     "name: kill\n"
     "grid:\n"

@@ -1,5 +1,6 @@
-/* 20,000 tiny configurations: how soon the first row is there, rows by CPU second, bytes of a row, and resuming.
- * Times are CPU seconds of the process, so that other work on the machine does not matter. */
+/* 20,000 tiny configurations: how soon the first row is there, rows by CPU second, bytes of a row,
+ * and resuming. Times are CPU seconds of the process, so that other work on the machine does not
+ * matter. */
 #include <sys/resource.h>
 #include <unistd.h>
 

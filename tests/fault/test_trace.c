@@ -48,7 +48,8 @@ static void test_trace(void **state)
     json_decref(trace);
 }
 
-/* The execution traces of all ranks are found by the name of any one; a file without a rank in its name is one trace. */
+/* The execution traces of all ranks are found by the name of any one; a file without a rank in
+ * its name is one trace. */
 static void test_ranks_by_name(void **state)
 {
     (void)state;
@@ -154,8 +155,8 @@ static const json_t *events_of(const Sandbox *box, const char *file, json_t **ro
     return json_object_get(*root, "traceEvents");
 }
 
-/* Equal devices are one process, whose name says for how many it stands; a list chooses devices; a name in
- * .gz gets the same bytes, gzipped, which the figure reads. */
+/* Equal devices are one process, whose name says for how many it stands; a list chooses devices; a
+ * name in .gz gets the same bytes, gzipped, which the figure reads. */
 static void test_ranks(void **state)
 {
     (void)state;

@@ -125,7 +125,8 @@ static gsize random_token(const GString *text, GRand *rand, gsize *at)
     return n;
 }
 
-/* Moves a number a little: to its neighbours, its double or its opposite. Returns whether it is one. */
+/* Moves a number a little: to its neighbours, its double or its opposite. Returns whether it is
+ * one. */
 static bool nudge(GString *text, gsize at, gsize n, GRand *rand)
 {
     g_autofree char *token = g_strndup(text->str + at, n);
@@ -141,7 +142,8 @@ static bool nudge(GString *text, gsize at, gsize n, GRand *rand)
     return true;
 }
 
-/* The end of the first `key:` or `"key":` from `from` on; *begin, *n: the key. NULL: there is none. */
+/* The end of the first `key:` or `"key":` from `from` on; *begin, *n: the key. NULL: there is
+ * none. */
 static const char *next_key(const char *from, const char **begin, gsize *n)
 {
     for (const char *at = strchr(from, ':'); at; at = strchr(at + 1, ':')) {
@@ -156,7 +158,8 @@ static const char *next_key(const char *from, const char **begin, gsize *n)
     return NULL;
 }
 
-/* The place behind a key of JSON or YAML, each name as likely as any other, however long its value is; 0: there is none. */
+/* The place behind a key of JSON or YAML, each name as likely as any other, however long its
+ * value is; 0: there is none. */
 static gsize random_member(const GString *text, GRand *rand)
 {
     g_autoptr(GHashTable) places =
@@ -234,7 +237,8 @@ static void change_line(GString *text, GRand *rand)
         g_string_insert_len(text, (gssize)MIN(at, text->len), other, (gssize)m);
 }
 
-/* A random part in brackets, such as an item of a list: *begin, and its length with both; 0: there is none. */
+/* A random part in brackets, such as an item of a list: *begin, and its length with both; 0:
+ * there is none. */
 static gsize random_part(const GString *text, GRand *rand, gsize *begin)
 {
     uint32_t seen = 0;
@@ -253,7 +257,8 @@ static gsize random_part(const GString *text, GRand *rand, gsize *begin)
     return 0;
 }
 
-/* Doubles a part, copies it behind another, or puts it in the other's place. Returns whether there are parts. */
+/* Doubles a part, copies it behind another, or puts it in the other's place. Returns whether
+ * there are parts. */
 static bool copy_part(GString *text, GRand *rand)
 {
     gsize at = 0, from = 0;
@@ -296,7 +301,8 @@ static void change_bytes(GString *text, const GPtrArray *pieces, GRand *rand)
     }
 }
 
-/* One of the first bytes behind a name, as binary formats put there its value; each name is as likely as any other. 0: there is none. */
+/* One of the first bytes behind a name, as binary formats put there its value; each name is as
+ * likely as any other. 0: there is none. */
 static gsize behind_name(const GString *text, GRand *rand)
 {
     enum { SHORTEST = 3, BEHIND = 8 };

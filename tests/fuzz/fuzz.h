@@ -37,9 +37,9 @@ void fuzz_file_close(int descriptor);
  * this format. Free with g_ptr_array_unref. */
 GPtrArray *fuzz_pieces(const char *file); /* of GString */
 
-/* Damages a text, mostly keeping its structure: moves numbers a little, replaces tokens and lines by
- * others of the text or of the dictionary (NULL: numbers and brackets only), changes the value of a
- * key, whatever its length, and erases, sets or copies bytes. Where there
+/* Damages a text, mostly keeping its structure: moves numbers a little, replaces tokens and lines
+ * by others of the text or of the dictionary (NULL: numbers and brackets only), changes the value
+ * of a key, whatever its length, and erases, sets or copies bytes. Where there
  * are bytes of 0 it mostly changes bytes in place. */
 void fuzz_damage(GString *text, const GPtrArray *pieces, GRand *rand);
 

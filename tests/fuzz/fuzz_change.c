@@ -1,4 +1,5 @@
-/* Fuzz target: lines "add h100 x 8", "scale network=2" and so on change a cluster, or are refused and leave it as it was. */
+/* Fuzz target: lines "add h100 x 8", "scale network=2" and so on change a cluster, or are
+ * refused and leave it as it was. */
 #include <string.h>
 
 #include "data/data.h"

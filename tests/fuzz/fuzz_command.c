@@ -1,14 +1,15 @@
-/* Whole commands: arguments by a grammar that is made of the option tables, files that are damaged seeds. Each run is a process of
- * its own in an empty folder, with limits of time and memory:
+/* Whole commands: arguments by a grammar that is made of the option tables, files that are damaged
+ * seeds. Each run is a process of its own in an empty folder, with limits of time and memory:
  *
  *     fuzz_command [--runs N] [--seed S] [--first I] [--cpu SECONDS] [--leaks N] [--keep DIR]
  *                  [--show]
  *
  * DIR is on the file system of $TMPDIR.
  *
- * Run I of seed S is the same in every build. Broken, and so printed with its arguments, kept in DIR, and an exit status of 1, are:
- * a signal, a sanitizer's finding, a leak, a status that has no meaning, a refusal that is no line or wrote files, an answer
- * that is no JSON where JSON is asked for, a number that is none, and more than 20 s or 2 GiB that were not said before. */
+ * Run I of seed S is the same in every build. Broken, and so printed with its arguments, kept in
+ * DIR, and an exit status of 1, are: a signal, a sanitizer's finding, a leak, a status that has no
+ * meaning, a refusal that is no line or wrote files, an answer that is no JSON where JSON is
+ * asked for, a number that is none, and more than 20 s or 2 GiB that were not said before. */
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <jansson.h>
@@ -83,8 +84,9 @@ static Grammar GRAMMAR[] = {
 #undef X
 };
 
-/* The values of an argument or an option: texts between `|`; `@NAME` is a damaged seed of that reader, `%MODEL` and `%CLUSTER` are made,
- * `%OUT` is a name to write to, `%SET` a key and a value. By the word of the syntax or the option's name, then by its placeholder. */
+/* The values of an argument or an option: texts between `|`; `@NAME` is a damaged seed of that
+ * reader, `%MODEL` and `%CLUSTER` are made, `%OUT` is a name to write to, `%SET` a key and a
+ * value. By the word of the syntax or the option's name, then by its placeholder. */
 typedef struct {
     const char *word, *value;
 } Values;
@@ -329,7 +331,8 @@ static GPtrArray *seeds_load(const char *folder)
     return seeds;
 }
 
-/* Makes a file of a seed, damaged or not; its name. Readers tell formats by what files say, not by names. */
+/* Makes a file of a seed, damaged or not; its name. Readers tell formats by what files say, not
+ * by names. */
 static char *made_file(Made *made, const char *reader)
 {
     static const uint32_t DAMAGES[] = {0, 0, 0, 0, 1, 2, 4};
@@ -446,7 +449,8 @@ static char *made_planner(Made *made)
         made_in(made, 20) ? "x" : planner_at(made_below(made, planner_count()))->name);
 }
 
-/* Adds the arguments that one of the texts stands for; `option`: what stands before them, or NULL. */
+/* Adds the arguments that one of the texts stands for; `option`: what stands before them, or
+ * NULL. */
 static void made_add(Made *made, const char *option, const char *values)
 {
     static const char *const OUT[] = {"out",       "out.json", "deep/er/out", ".",     "",

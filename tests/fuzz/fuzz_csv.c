@@ -1,6 +1,6 @@
 /* Fuzz target: any bytes as a CSV file are either refused with a message or rows of as many cells
- * as there are columns, which can be written and read again. A cell asked for as a number is one, and a file is read as its text
- * is. */
+ * as there are columns, which can be written and read again. A cell asked for as a number is one,
+ * and a file is read as its text is. */
 #include <math.h>
 #include <string.h>
 

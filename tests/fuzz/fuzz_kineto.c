@@ -1,4 +1,5 @@
-/* Fuzz target: bytes as a profiler's trace are refused with one line, or make sound measurements. */
+/* Fuzz target: bytes as a profiler's trace are refused with one line, or make sound
+ * measurements. */
 #include <math.h>
 
 #include "data/data.h"

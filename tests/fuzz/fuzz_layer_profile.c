@@ -1,12 +1,13 @@
-/* Fuzz target: a CSV file as a profile of layers is refused with one line, or its times are those of layers in order, which a
- * model of as many layers takes as they are, all of them. */
+/* Fuzz target: a CSV file as a profile of layers is refused with one line, or its times are those
+ * of layers in order, which a model of as many layers takes as they are, all of them. */
 #include <math.h>
 #include <string.h>
 
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 
-/* Times of a model with as many repeated layers as the rows have, by the first word of the GPU's name. */
+/* Times of a model with as many repeated layers as the rows have, by the first word of the GPU's
+ * name. */
 static void check_model(const LayerProfile *profile, const LayerTime *wanted)
 {
     static Graph *graph[2]; /* made once, since a fuzzer calls this a million times */

@@ -1,4 +1,5 @@
-/* Fuzz target: bytes as the ranks of groups beside execution traces, and as the index of a checkpoint, are read or refused. */
+/* Fuzz target: bytes as the ranks of groups beside execution traces, and as the index of a
+ * checkpoint, are read or refused. */
 #include "data/data.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as a topology file are either refused with one line, or a machine of which a
- * cluster can be made that is written and read again. */
+/* Fuzz target: any bytes as a topology file are either refused with one line, or a machine of which
+ * a cluster can be made that is written and read again. */
 #include <string.h>
 
 #include "data/data.h"

@@ -1,6 +1,6 @@
 /* Fuzz target: a file named as a model is refused with one line, or makes a graph that is sealed
- * and small enough to count, and its spec with every parameter makes the same graph. A small one is planned by data parallelism, or
- * there is a reason, and all fidelities take the plan. */
+ * and small enough to count, and its spec with every parameter makes the same graph. A small one is
+ * planned by data parallelism, or there is a reason, and all fidelities take the plan. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Fuzz target: a text as a network ("star:hosts=8,...") is refused with one line, or makes a cluster whose network joins its
- * devices. As the network of listed machines, which has no hosts, it is refused with one line, or reads as it was written. */
+/* Fuzz target: a text as a network ("star:hosts=8,...") is refused with one line, or makes a
+ * cluster whose network joins its devices. As the network of listed machines, which has no
+ * hosts, it is refused with one line, or reads as it was written. */
 #include <string.h>
 
 #include "data/cluster/network_spec.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: a file of pins is refused with one line, or its text without comments says the same pins, and a search finds a
- * program that keeps them or names those that cannot hold. */
+/* Fuzz target: a file of pins is refused with one line, or its text without comments says the same
+ * pins, and a search finds a program that keeps them or names those that cannot hold. */
 #include <string.h>
 
 #include "data/data.h"

@@ -1,5 +1,5 @@
-/* Fuzz target: JSON as cases of sufficient factor broadcasting is refused with one line, or each case has an optimum that is no
- * worse than duplicating nothing by both prices. */
+/* Fuzz target: JSON as cases of sufficient factor broadcasting is refused with one line, or each
+ * case has an optimum that is no worse than duplicating nothing by both prices. */
 #include <math.h>
 
 #include "synth/tag/sfb_file.h"

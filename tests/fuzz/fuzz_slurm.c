@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a list of Slurm's nodes are either refused with one line, or nodes of which a cluster can be made. */
+/* Fuzz target: any bytes as a list of Slurm's nodes are either refused with one line, or nodes
+ * of which a cluster can be made. */
 #include <string.h>
 
 #include "data/data.h"

@@ -1,6 +1,7 @@
-/* Fuzz target: bytes as a store are refused with one line, or its rows can be read. Rows are sealed, so a damaged store
- * that is accepted holds what a seed holds. Opened for writing it is accepted or refused alike; what is refused keeps its bytes, and
- * what is accepted keeps its rows. */
+/* Fuzz target: bytes as a store are refused with one line, or its rows can be read. Rows are
+ * sealed, so a damaged store that is accepted holds what a seed holds. Opened for writing it is
+ * accepted or refused alike; what is refused keeps its bytes, and what is accepted keeps its
+ * rows. */
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* Fuzz target: JSON as a task graph is refused with one line, or runs to an end that is no earlier than any device's work. */
+/* Fuzz target: JSON as a task graph is refused with one line, or runs to an end that is no
+ * earlier than any device's work. */
 #include "sim/sim.h"
 #include "sim/tasks/task_file.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,6 @@
-/* Fuzz target: bytes as an execution trace (Chakra) are refused with one line, or nodes that wait for nodes of the trace, which
- * are written and read again, as is a copy that is made node by node. The same bytes as a file are read alike. */
+/* Fuzz target: bytes as an execution trace (Chakra) are refused with one line, or nodes that wait
+ * for nodes of the trace, which are written and read again, as is a copy that is made node by
+ * node. The same bytes as a file are read alike. */
 #include <string.h>
 
 #include "data/data.h"

@@ -2,10 +2,10 @@
  *
  *     replay_READER [--mutants N] [--seed S] [--dict FILE] [--keep FILE] [--learnt] FILE|FOLDER...
  *
- * Files whose names begin with "bad" must be refused, all others accepted; with --learnt either. Some of the damaged
- * files must be accepted and some refused, or else the target does not reach its reader. The
- * current input can be kept in a file, to find the one that ends the program. Prints the counts;
- * exits with 1 if a condition does not hold. */
+ * Files whose names begin with "bad" must be refused, all others accepted; with --learnt either.
+ * Some of the damaged files must be accepted and some refused, or else the target does not reach
+ * its reader. The current input can be kept in a file, to find the one that ends the program.
+ * Prints the counts; exits with 1 if a condition does not hold. */
 #include <stdio.h>
 #include <string.h>
 

@@ -48,7 +48,8 @@ static void test_every_bound_is_over_something(void **state)
     }
 }
 
-/* The planner joint prints bounds over four spaces, each with its words; more freedom, a lower bound. */
+/* The planner joint prints bounds over four spaces, each with its words; more freedom, a lower
+ * bound. */
 static void test_joint_has_four_bounds(void **state)
 {
     (void)state;

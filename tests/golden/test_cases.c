@@ -1,5 +1,5 @@
-/* Cases that people reported in public trackers (../shared/cases): each command gives the right value, or says why there is
- * none. */
+/* Cases that people reported in public trackers (../shared/cases): each command gives the right
+ * value, or says why there is none. */
 #include "tests/support/program_json.h"
 
 typedef struct {

@@ -1,8 +1,8 @@
 /* Every command that README.md, CONTRIBUTING.md, docs/ and the help texts show is run, in the order
  * of reading and in one folder per text, and must succeed. README, docs/commands.md and the help
- * texts share a folder. Commands that take seconds are left to the long test, and commands that need
- * measurements or models of others (DIR, ...) are left out. In a build without ranks, commands that
- * run ranks must say why they cannot, and commands that need their results are left out. */
+ * texts share a folder. Commands that take seconds are left to the long test, and commands that
+ * need measurements or models of others (DIR, ...) are left out. In a build without ranks, commands
+ * that run ranks must say why they cannot, and commands that need their results are left out. */
 #include "exec/exec.h"
 #include "tests/support/program_commands.h"
 

@@ -231,7 +231,8 @@ static void test_interleaved_is_megatrons(void **state)
         assert_int_equal(n, stages[i]);
         refuses(&made, "flagscale", "virtual stages");
     }
-    /* With as many microbatches as ranks, all forwards come first, as in versions before layouts. */
+    /* With as many microbatches as ranks, all forwards come first, as in versions before
+     * layouts. */
     g_auto(Made) few =
         made_plan("manual", GPT("8", "global_batch=8"), "star:hosts=4,bandwidth=10Gb/s",
                   "pp=4 microbatches=4 schedule=interleaved virtual_stages=2");
@@ -240,8 +241,8 @@ static void test_interleaved_is_megatrons(void **state)
 
 /* --- padding --- */
 
-/* Megatron-LM and what shares its code pad the vocabulary until tp divides it: shards that differ by
- * a row are equal there, and the plan has counted the largest. */
+/* Megatron-LM and what shares its code pad the vocabulary until tp divides it: shards that differ
+ * by a row are equal there, and the plan has counted the largest. */
 static void test_vocabulary_is_padded(void **state)
 {
     (void)state;
@@ -361,7 +362,8 @@ static void test_trained_parts(void **state)
 
 /* --- everything, as JSON --- */
 
-/* Every layer is in one stage, in order, with a mode; every device is in one group; a group has as many steps as any other. */
+/* Every layer is in one stage, in order, with a mode; every device is in one group; a group has
+ * as many steps as any other. */
 static void check_strategy(const char *set, uint32_t pp, uint32_t n_stages)
 {
     g_auto(Made) made = made_plan("manual", GPT("8", "global_batch=16"),

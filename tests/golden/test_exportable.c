@@ -1,10 +1,10 @@
-/* The cost of a restriction to one framework: for four models on four clusters, by joint and by auto, the
- * plan for the target that costs least, against the plan for any. It is exportable where it takes at
- * most 5 % longer, by the planner's own fidelity or by flow, in which exchanges of gradients hide
- * behind the backward pass as they do in frameworks; elsewhere the answer says why the target does
- * not run the plan for any: replicas or stages on unlike numbers of GPUs. Schedules that compute
- * gradients of weights apart run in torchtitan, but neither in fp16 nor on images, which PyTorch's own
- * pipelines take.
+/* The cost of a restriction to one framework: for four models on four clusters, by joint and by
+ * auto, the plan for the target that costs least, against the plan for any. It is exportable where
+ * it takes at most 5 % longer, by the planner's own fidelity or by flow, in which exchanges of
+ * gradients hide behind the backward pass as they do in frameworks; elsewhere the answer says why
+ * the target does not run the plan for any: replicas or stages on unlike numbers of GPUs. Schedules
+ * that compute gradients of weights apart run in torchtitan, but neither in fp16 nor on images,
+ * which PyTorch's own pipelines take.
  *
  *     KILTER_ALL=1    all 32 rows (the test exportable_long); else the quickest */
 #include <math.h>

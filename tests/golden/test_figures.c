@@ -110,7 +110,8 @@ static void test_exchanges(void **state)
                 result.row.balance_time_s == 0);
 }
 
-/* Runs of equal devices in a row's details have all devices: hap-8 has two of one kind and six of another. */
+/* Runs of equal devices in a row's details have all devices: hap-8 has two of one kind and six
+ * of another. */
 static void test_devices_of_rows(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Several plans on one network (kilter simulate A.json B.json --cluster C): alone each takes what `flow` says; apart none
- * loses; on a shared link of which each could use all, all communication takes as many times as long. */
+/* Several plans on one network (kilter simulate A.json B.json --cluster C): alone each takes what
+ * `flow` says; apart none loses; on a shared link of which each could use all, all communication
+ * takes as many times as long. */
 #include "tests/support/program_json.h"
 
 #include <math.h>

@@ -1,11 +1,13 @@
-/* Utilization of well-known runs in their published layouts; settings that are not published were chosen
- * with the results in view (docs/accuracy.md). And what DualPipeV gains on FlagScale's model. */
+/* Utilization of well-known runs in their published layouts; settings that are not published were
+ * chosen with the results in view (docs/accuracy.md). And what DualPipeV gains on FlagScale's
+ * model. */
 #include <math.h>
 
 #include "tests/support/program.h"
 
-/* A run, its published share of the GPUs' peak in percent, and the most points that Kilter is away from it. Two are
- * farther away than the 4 points that are wanted (docs/accuracy.md has the reasons). */
+/* A run, its published share of the GPUs' peak in percent, and the most points that Kilter is away
+ * from it. Two are farther away than the 4 points that are wanted (docs/accuracy.md has the
+ * reasons). */
 static const struct {
     const char *name, *given;
     double published, most;
@@ -77,7 +79,8 @@ static void test_utilization(void **state)
     }
 }
 
-/* FlagScale's model for "DualPipeV Performance Testing" (examples/deepseek_v3/conf/train/11b_a2b.yaml). */
+/* FlagScale's model for "DualPipeV Performance Testing"
+ * (examples/deepseek_v3/conf/train/11b_a2b.yaml). */
 static const char FLAGSCALE[] =
     "{\"model_type\":\"deepseek_v3\",\"hidden_size\":2048,\"num_hidden_layers\":16,"
     "\"num_attention_heads\":16,\"num_key_value_heads\":16,\"kv_lora_rank\":512,"

@@ -145,8 +145,8 @@ static void test_entities_are_refused(void **state)
                     "topo.xml:1: expected no document type and no entities");
 }
 
-/* GPUs that are joined by NVLink in pairs only reach each other over PCIe; with a switch each has its 18 links
- * whatever the number of peers. */
+/* GPUs that are joined by NVLink in pairs only reach each other over PCIe; with a switch each has
+ * its 18 links whatever the number of peers. */
 static void test_matrix(void **state)
 {
     (void)state;

@@ -104,8 +104,8 @@ static void check_explained(const Sandbox *box, const char *command, GHashTable 
     json_decref(about);
 }
 
-/* Every option is explained by data/commands, with what stands for its value, and nothing is explained
- * there that is no option. */
+/* Every option is explained by data/commands, with what stands for its value, and nothing is
+ * explained there that is no option. */
 static void test_options_explained(void **state)
 {
     (void)state;
@@ -149,7 +149,8 @@ static void test_pages(void **state)
                     "cannot make the folder");
 }
 
-/* Runs a line of a shell in the sandbox, with kilter on its path; NULL where there is no such shell. Caller frees. */
+/* Runs a line of a shell in the sandbox, with kilter on its path; NULL where there is no such
+ * shell. Caller frees. */
 static char *ask_shell(const Sandbox *box, const char *name, const char *line)
 {
     g_autofree char *shell = g_find_program_in_path(name);
@@ -221,8 +222,8 @@ static void test_fish_completes(void **state)
     }
 }
 
-/* A zsh that believes to have a terminal: each line is followed by a tab, and then by a key that prints the line as it
- * is then. */
+/* A zsh that believes to have a terminal: each line is followed by a tab, and then by a key that
+ * prints the line as it is then. */
 static const char ZSH[] =
     "zmodload zsh/zpty; zpty z zsh -f -i\n"
     "zpty -w z 'PS1=; fpath=($PWD/out/zsh/site-functions $fpath); autoload -U compinit; "

@@ -142,8 +142,8 @@ static void test_chakra(void **state)
     g_tree_unref(files);
 }
 
-/* A product of matrices by two kernels, one without shapes, and an all-reduce that waits twice: rows with FLOPs, bytes and
- * times that can be worked out by hand. */
+/* A product of matrices by two kernels, one without shapes, and an all-reduce that waits twice:
+ * rows with FLOPs, bytes and times that can be worked out by hand. */
 static void test_made_trace(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Pictures: no text is cut and none overlaps another one, on results and on random data; one file by its name; charts of stored results. */
+/* Pictures: no text is cut and none overlaps another one, on results and on random data; one
+ * file by its name; charts of stored results. */
 #include "tests/support/extents.h"
 
 #include "experiments/figures/figure.h"

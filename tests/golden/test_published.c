@@ -1,5 +1,6 @@
-/* data/published.csv holds what Kilter predicts for published iterations today. With KILTER_RECORD=1 the predictions
- * are written anew. A row is found among the scorecard's trials by its GPUs, degrees and published time. */
+/* data/published.csv holds what Kilter predicts for published iterations today. With
+ * KILTER_RECORD=1 the predictions are written anew. A row is found among the scorecard's trials
+ * by its GPUs, degrees and published time. */
 #include <math.h>
 
 #include "tests/support/stored.h"

@@ -365,7 +365,8 @@ static void test_plan(void **state)
                     "--markdown is for results");
 }
 
-/* Days of training: as text, where the time goes, and a picture; the same on any number of threads. */
+/* Days of training: as text, where the time goes, and a picture; the same on any number of
+ * threads. */
 static void test_days(void **state)
 {
     (void)state;

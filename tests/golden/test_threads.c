@@ -1,4 +1,5 @@
-/* The number of threads changes no byte of an answer: simulations with noise, days of training, sweeps. */
+/* The number of threads changes no byte of an answer: simulations with noise, days of training,
+ * sweeps. */
 #include "tests/support/program.h"
 
 static const char *const THREADS[] = {"1", "2", "3", "8"};

@@ -1,5 +1,5 @@
-/* Included by files whose statements are watched (tests/mutate/reach.awk): KILTER_REACHED(n) sets byte n of the file KILTER_REACHED_FILE,
- * in every process of a test, however it ends. */
+/* Included by files whose statements are watched (tests/mutate/reach.awk): KILTER_REACHED(n) sets
+ * byte n of the file KILTER_REACHED_FILE, in every process of a test, however it ends. */
 #ifndef KILTER_REACHED
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -232,15 +232,15 @@ static void test_cost(void **state)
     print_message("%u strategies: %.1f %% off; regret %.1f %%, at most %.1f %%\n",
                   tally.n, 100 * off, 100 * regret, 100 * tally.worst_case);
     assert_true(tally.n > 12 * cases);
-    /* interleaved schedules have no strategy of one stage, whose cost is exact: 2.5 % off and at most
-     * 19 % slower with these */
+    /* interleaved schedules have no strategy of one stage, whose cost is exact: 2.5 % off and at
+     * most 19 % slower with these */
     assert_at_most(off, 0.032);
     assert_at_most(regret, 0.03);
     assert_at_most(tally.worst_case, 0.45);
 }
 
-/* Convolutions on single GPUs: layers with much and with little all-reduce, whose gradients of weights
- * take as long as all else, or longer than a message. */
+/* Convolutions on single GPUs: layers with much and with little all-reduce, whose gradients of
+ * weights take as long as all else, or longer than a message. */
 static Case uneven_case(uint32_t seed)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);

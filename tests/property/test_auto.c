@@ -352,8 +352,8 @@ static void test_once_slower(void **state)
     }
 }
 
-/* Tries make no bounds: only that of the whole cluster is read, and where a search has stopped early, since a faster plan
- * was known, a bound takes many times as long as the plan. */
+/* Tries make no bounds: only that of the whole cluster is read, and where a search has stopped
+ * early, since a faster plan was known, a bound takes many times as long as the plan. */
 static void test_tries_make_no_bounds(void **state)
 {
     (void)state;

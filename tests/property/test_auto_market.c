@@ -1,6 +1,6 @@
-/* The answers of auto on clusters as there are: by flow, no planner's plan is faster by more than 1 %
- * on any part of the machines, with any strategy that a user could have set, but in 1 of 50 cases,
- * by up to 8 %. No plan is faster than auto's bound.
+/* The answers of auto on clusters as there are: by flow, no planner's plan is faster by more than 1
+ * % on any part of the machines, with any strategy that a user could have set, but in 1 of 50
+ * cases, by up to 8 %. No plan is faster than auto's bound.
  *
  *     KILTER_ALL=1      60 clusters and six models (the test auto_market_long)
  *     KILTER_FIRST=N    of these from the N-th on

@@ -396,7 +396,8 @@ static void test_up_to_64_classes_are_proved(void **state)
         assert_close(report.time_s, time_of(&it, ratio), 1e-12);
         assert_close(report.dual_s, report.time_s, 1e-9);
         assert_true(excess_of(&it, ratio) <= 1);
-        /* The interior point closes the gap: it has a column for each piece, cutting planes one for all. */
+        /* The interior point closes the gap: it has a column for each piece, cutting planes one
+         * for all. */
         assert_at_most(n + 15, report.columns);
         /* A row for each class of a piece, the sum of the ratios, and limits that may bind. */
         const uint32_t kinds = kinds_of(it.view), pieces = report.columns - kinds;
@@ -549,7 +550,8 @@ static void test_missing_bytes_are_exact(void **state)
     assert_true(refused >= 20);
 }
 
-/* A cut is added where a bundle of pieces costs more than the LP said, and nowhere else: few rows. */
+/* A cut is added where a bundle of pieces costs more than the LP said, and nowhere else: few
+ * rows. */
 static void test_few_cuts(void **state)
 {
     (void)state;

@@ -4,7 +4,8 @@
 #include "tests/support/two_linears.h"
 #include "tests/test.h"
 
-/* The program for two equal devices under pins; grouped collectives have 1.5 times the bandwidth. */
+/* The program for two equal devices under pins; grouped collectives have 1.5 times the
+ * bandwidth. */
 static Program *search(const Graph *graph, const char *text, double share)
 {
     Device device[] = {{.name = "a", .type_name = "a", .rate = 1e9, .gpus = 1},

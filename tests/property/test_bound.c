@@ -180,7 +180,8 @@ static bool check_case(Case *c, GRand *rand)
     return true;
 }
 
-/* Where memory costs nothing, programs within rationed memory are those of the search without it: the fastest one comes first, and is alone. */
+/* Where memory costs nothing, programs within rationed memory are those of the search without
+ * it: the fastest one comes first, and is alone. */
 static void test_memory_for_nothing(void **state)
 {
     (void)state;

@@ -203,7 +203,8 @@ static void test_classes(void **state)
     assert_true(sim_network_is_idle(net.network));
 }
 
-/* Messages are bundled if each class has four of them on average, and not otherwise: here there are as many classes as pairs of kinds of ranks. */
+/* Messages are bundled if each class has four of them on average, and not otherwise: here there
+ * are as many classes as pairs of kinds of ranks. */
 static void test_worth(void **state)
 {
     enum { RANKS = 18, MEMBERS = 4 };

@@ -209,7 +209,8 @@ static void test_mean(void **state)
     assert_true(weibull->failures > report->failures); /* young GPUs fail more often */
 }
 
-/* The search finds Daly's interval where failures are exponential, within 1 %, and says how sure it is. */
+/* The search finds Daly's interval where failures are exponential, within 1 %, and says how sure
+ * it is. */
 static void test_searched_interval(void **state)
 {
     (void)state;
@@ -248,7 +249,8 @@ static void test_searched_interval(void **state)
     assert_true(logged->interval_low_s > 0);
 }
 
-/* Bursts of failures want another interval than equal rates: no other one has more goodput by more than the noise. */
+/* Bursts of failures want another interval than equal rates: no other one has more goodput by
+ * more than the noise. */
 static void test_weibull_interval(void **state)
 {
     (void)state;
@@ -322,7 +324,8 @@ static void test_spares(void **state)
     assert_true(goes_on.work_s > waits.work_s && goes_on.slow_s > 0);
 }
 
-/* A switch takes several machines out: spares first, then fewer machines, then all wait for those that come back. */
+/* A switch takes several machines out: spares first, then fewer machines, then all wait for
+ * those that come back. */
 static void test_parts(void **state)
 {
     (void)state;

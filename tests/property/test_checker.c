@@ -117,7 +117,8 @@ static void change(Mutation *m)
         change_number(m, &instr->to_group, program->n_groups);
 }
 
-/* Whether what an instruction moves could as well be moved by a later one: a sum goes on until it is moved. */
+/* Whether what an instruction moves could as well be moved by a later one: a sum goes on until
+ * it is moved. */
 static bool is_moved_later(const Program *program, uint32_t at)
 {
     const Instr *instr = &program->instr[at];

@@ -1,5 +1,6 @@
-/* Every change of a valid cluster is a valid cluster, or refused: it is written as a file that reads as an equal cluster, its
- * networks can be built, and every planner makes a plan of a finite time on it or says why there is none.
+/* Every change of a valid cluster is a valid cluster, or refused: it is written as a file that
+ * reads as an equal cluster, its networks can be built, and every planner makes a plan of a finite
+ * time on it or says why there is none.
  *
  *     KILTER_ALL=1    all planners on every changed cluster (the test cluster_changes_long) */
 #include <malloc.h>
@@ -22,7 +23,8 @@ static const char *const CLUSTER[] = {
     "random:seed=3",
     "random:seed=4"};
 
-/* Files of one machine, without a network and with one, of links that are named, and with the longest names. */
+/* Files of one machine, without a network and with one, of links that are named, and with the
+ * longest names. */
 static const char *const FILES[] = {
     "machines: [{device: a100-80g, gpus: 1}]",
     "machines: [{device: a100-80g, gpus: 1, nic: eth-100}]",
@@ -169,8 +171,8 @@ static void test_changes(void **state)
     assert_true(made > runs && refused > runs);
 }
 
-/* Every planner plans for unlike GPUs in one machine, each at its own speed: of equal numbers of fast and slow GPUs, none takes
- * a tenth longer than if all were slow. */
+/* Every planner plans for unlike GPUs in one machine, each at its own speed: of equal numbers of
+ * fast and slow GPUs, none takes a tenth longer than if all were slow. */
 static void test_unlike(void **state)
 {
     (void)state;
@@ -211,7 +213,8 @@ static void test_unlike(void **state)
     assert_int_equal(granularity_default(mixed), GRANULARITY_GPU);
 }
 
-/* A device type, or an alias of it, means its GPUs in machines of unlike ones; links between those that stay are kept. */
+/* A device type, or an alias of it, means its GPUs in machines of unlike ones; links between
+ * those that stay are kept. */
 static void test_only(void **state)
 {
     (void)state;

@@ -116,7 +116,8 @@ typedef struct {
     double most_shared;
 } Tally;
 
-/* The bound of the point never exceeds the least time of the space, and is rarely less than the time that the search found. */
+/* The bound of the point never exceeds the least time of the space, and is rarely less than the
+ * time that the search found. */
 static void check_bound(SynthSpace *space, const ClusterView *view, const double *ratio,
                         double least_s, double found_s, uint32_t seed, Tally *tally)
 {
@@ -230,8 +231,8 @@ static void test_the_search_is_exact(void **state)
     assert_true(100 * tally.low <= n);
 }
 
-/* An arc's cost, which the search relies on where it looks for no transition, is the least of all transitions along it, for each class of
- * devices, with and without charges for memory. */
+/* An arc's cost, which the search relies on where it looks for no transition, is the least of all
+ * transitions along it, for each class of devices, with and without charges for memory. */
 static void check_arcs(Choices *c, uint32_t n_classes, uint32_t *n_found)
 {
     Times slack;
@@ -301,7 +302,8 @@ static bool backward_reads(const Graph *graph, OpId of, TensorId tensor)
     return false;
 }
 
-/* For the memory of each activation pays the first op that makes it or reads it and whose backward reads it, and nobody else. */
+/* For the memory of each activation pays the first op that makes it or reads it and whose
+ * backward reads it, and nobody else. */
 static uint32_t check_savers(const Graph *graph, const ClusterView *view,
                              const double *ratio, const double *memory_s)
 {

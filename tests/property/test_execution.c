@@ -171,8 +171,8 @@ static void test_refusals(void **state)
     assert_int_equal(*trace_deps(trace, trace_node(trace, 1)), 0);
 }
 
-/* Writers give numbers any type of protocol buffers: field 3 is a double, 5 a float, 15 and 17 are in zigzag, 19 and 25
- * fixed, 29 is text; a group's name may be a number. */
+/* Writers give numbers any type of protocol buffers: field 3 is a double, 5 a float, 15 and 17 are
+ * in zigzag, 19 and 25 fixed, 29 is text; a group's name may be a number. */
 static void test_attribute_types(void **state)
 {
     (void)state;
@@ -266,7 +266,8 @@ static void add_collective(const GPtrArray *traces, const char *group,
     }
 }
 
-/* A collective ends only with all ranks of its group: without one of them the traces are refused, with its name. */
+/* A collective ends only with all ranks of its group: without one of them the traces are
+ * refused, with its name. */
 static void test_absent(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Links that count as one (sim/network/lower/fold.c) change neither times nor bytes, whatever runs at the
- * same time and whichever link becomes slower. */
+/* Links that count as one (sim/network/lower/fold.c) change neither times nor bytes, whatever runs
+ * at the same time and whichever link becomes slower. */
 #include "sim/network/lower/lower.h"
 #include "tests/support/collective_case.h"
 
@@ -43,7 +43,8 @@ typedef struct {
     uint32_t *stands; /* NULL: not folded */
 } Case;
 
-/* Teams of the devices: of neighbours or of devices at equal distances, all of them, in order or not. */
+/* Teams of the devices: of neighbours or of devices at equal distances, all of them, in order or
+ * not. */
 static void make_collective(Case *c, GRand *rand, uint32_t i)
 {
     const uint32_t n = c->net.topology->n_devices;
@@ -183,8 +184,8 @@ static uint32_t count_uses(const SimLowered *lowered)
     return lowered->uses->use->len;
 }
 
-/* Rings in all machines, and rings of the GPUs of equal index over all machines: each takes the links of
- * one GPU, however many there are; a link that may become slower is one more. */
+/* Rings in all machines, and rings of the GPUs of equal index over all machines: each takes the
+ * links of one GPU, however many there are; a link that may become slower is one more. */
 static void test_regular(void **state)
 {
     (void)state;

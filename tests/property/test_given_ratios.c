@@ -149,8 +149,8 @@ static void test_no_ratios_are_ignored(void **state)
     }
 }
 
-/* The planner that chooses takes those that have ratios, and its plan is at them; a manual plan with
- * shares of its own is not even. */
+/* The planner that chooses takes those that have ratios, and its plan is at them; a manual plan
+ * with shares of its own is not even. */
 static void test_choice_and_shares(void **state)
 {
     (void)state;
@@ -181,8 +181,9 @@ static void test_choice_and_shares(void **state)
     assert_non_null(strstr(error->message, "ratios"));
 }
 
-/* The best ratios, rounded, are never worse than even or proportional ones: random tiny models, whose
- * few units make rounding cost most, on two kinds of machines, by every planner with ratios. */
+/* The best ratios, rounded, are never worse than even or proportional ones: random tiny models,
+ * whose few units make rounding cost most, on two kinds of machines, by every planner with
+ * ratios. */
 static void test_best_is_never_worse(void **state)
 {
     (void)state;

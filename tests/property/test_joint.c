@@ -681,8 +681,8 @@ static uint32_t check_bound(const char *model, const ClusterView *view, double b
     return n;
 }
 
-/* Machines with a quarter of the speed and half of the memory help as a replica of their own, which computes all
- * layers again, with fewer microbatches. */
+/* Machines with a quarter of the speed and half of the memory help as a replica of their own, which
+ * computes all layers again, with fewer microbatches. */
 static void test_a_pair_is_found(void **state)
 {
     (void)state;
@@ -709,7 +709,8 @@ static void test_a_pair_is_found(void **state)
     check_shrunk(plan, graph);
 }
 
-/* Where each kind of GPU is slower than the first by one factor, in all layers, the lower bound is the time of all units that work all the time. */
+/* Where each kind of GPU is slower than the first by one factor, in all layers, the lower bound
+ * is the time of all units that work all the time. */
 static void test_density(void **state)
 {
     enum { KINDS = 3, LAYERS = 6 };

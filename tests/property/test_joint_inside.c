@@ -39,7 +39,8 @@ static const char *const MODEL[] = {
     "vgg19:width=8,fc=64,global_batch=16",
 };
 
-/* A random pipeline with an SPMD program in its first stage at least; NULL stages if the draw fails. */
+/* A random pipeline with an SPMD program in its first stage at least; NULL stages if the draw
+ * fails. */
 static JointPipeline draw(GRand *rand, const JointProblem *p)
 {
     JointPipeline made = {

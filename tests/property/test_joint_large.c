@@ -1,5 +1,5 @@
-/* The joint search on machines whose kinds have too many combinations, so that it takes the kinds in an
- * order. */
+/* The joint search on machines whose kinds have too many combinations, so that it takes the kinds
+ * in an order. */
 #include "tests/support/made_plan.h"
 
 /* Five kinds of eight machines of two GPUs each. */
@@ -53,8 +53,8 @@ static void test_kinds_in_order(void **state)
     assert_at_most(plan->iteration_time_s, amp->iteration_time_s);
 }
 
-/* On many kinds, schedules that need a number of stages are tried with numbers near the best one: 16
- * stages take 0.1785 s, what is found without them 0.1816 s. */
+/* On many kinds, schedules that need a number of stages are tried with numbers near the best one:
+ * 16 stages take 0.1785 s, what is found without them 0.1816 s. */
 static void test_near_numbers_of_stages(void **state)
 {
     (void)state;
@@ -81,8 +81,8 @@ static void test_near_numbers_of_stages(void **state)
     assert_at_most(plan->iteration_time_s, 0.180);
 }
 
-/* A search with more work also makes what one with less work finds: where memory is tight, programs that
- * do not fit keep none that fit from being made. The second case is a long one. */
+/* A search with more work also makes what one with less work finds: where memory is tight, programs
+ * that do not fit keep none that fit from being made. The second case is a long one. */
 static void test_more_work_is_never_worse(void **state)
 {
     static const char *const CASE[][2] = {

@@ -1,4 +1,5 @@
-/* The strategies of joint's plans: `manual` makes the same plan of each, and frameworks take those that they run. */
+/* The strategies of joint's plans: `manual` makes the same plan of each, and frameworks take
+ * those that they run. */
 #include <jansson.h>
 
 #include "tests/support/exported.h"

@@ -1,5 +1,5 @@
-/* Times of random kernels never fall with more work, nor rise with a better device, and no kernel is
- * faster than its FLOPs at the peak. */
+/* Times of random kernels never fall with more work, nor rise with a better device, and no kernel
+ * is faster than its FLOPs at the peak. */
 #include "sim/cost/kernel.h"
 #include "tests/support/kernel_device.h"
 

@@ -1,7 +1,8 @@
-/* Devices that do the same are simulated as one (sim/tasks/team.h). Where all have the same place in the network, the iteration takes as
- * long as if each was simulated on its own, also beside a slower device. Elsewhere, as groups that lie differently in machines, or a
- * slower link, hold up all that are simulated as one, it takes at most 2 % more or less, and 4 % where a zero-bubble schedule leaves no time
- * to wait. */
+/* Devices that do the same are simulated as one (sim/tasks/team.h). Where all have the same place
+ * in the network, the iteration takes as long as if each was simulated on its own, also beside a
+ * slower device. Elsewhere, as groups that lie differently in machines, or a slower link, hold up
+ * all that are simulated as one, it takes at most 2 % more or less, and 4 % where a zero-bubble
+ * schedule leaves no time to wait. */
 #include "tests/support/made_plan.h"
 #include "tests/support/pipeline_case.h"
 

@@ -185,8 +185,9 @@ static double recurrence(const Case *c, double launch_s, uint32_t *n)
     return end_s;
 }
 
-/* 8 forwards of 10 ms and 8 backwards of 20 ms: launches of 1 ms hide, but for the first one; launches of 50 ms hide the
- * ops, but for the last one with work; between them the recurrence says. */
+/* 8 forwards of 10 ms and 8 backwards of 20 ms: launches of 1 ms hide, but for the first one;
+ * launches of 50 ms hide the ops, but for the last one with work; between them the recurrence
+ * says. */
 static void test_one_device(void **state)
 {
     (void)state;
@@ -217,7 +218,8 @@ static void test_one_device(void **state)
 /* One layer on two hosts: forward 1 ms, backward 2 ms, an all-reduce of 1 ms (1.25 MB over 10 Gb/s:
  * 2 (n-1)/n V / w), loss, its gradient and an update of no time: six launches. With launches of 1.2
  * ms the forward runs from 1.2, the backward from 4.8 to 6.8; the all-reduce was launched at 6.0
- * and the update at 7.2, which waits for it until 7.8. With launches of 3 ms all wait for the host. */
+ * and the update at 7.2, which waits for it until 7.8. With launches of 3 ms all wait for the
+ * host. */
 static void test_two_devices(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Mechanisms that a fit adds to its costs: on trials that the simulator made with one of them, the fit takes it up and finds
- * its size; on trials without, it leaves all of them out. */
+/* Mechanisms that a fit adds to its costs: on trials that the simulator made with one of them, the
+ * fit takes it up and finds its size; on trials without, it leaves all of them out. */
 #include <math.h>
 
 #include "experiments/calibration/trial_fit.h"
@@ -77,7 +77,8 @@ static const Row EXPERTS[] = {
 };
 #define FLOW  "network=crossbar,streams=2,"
 #define ALONE "streams=2,network=crossbar," /* on one machine */
-/* Gradients are exchanged while the backward goes on: computation decides in some, communication in others. */
+/* Gradients are exchanged while the backward goes on: computation decides in some, communication
+ * in others. */
 static const Row OVERLAPS[] = {
     {1, GPT "layers=4,hidden=512,heads=2,seq=128,global_batch=64", FLOW "micro_batch=32"},
     {1, GPT "layers=4,hidden=512,heads=2,seq=128,global_batch=32", FLOW "micro_batch=16"},
@@ -124,7 +125,8 @@ static Trial trial_of(const Row *row, const Sheets *sheets)
     return trial;
 }
 
-/* Fits to trials whose times the mechanism makes, at its start times exp(size); COSTS: no mechanism. */
+/* Fits to trials whose times the mechanism makes, at its start times exp(size); COSTS: no
+ * mechanism. */
 static void fit(const Row *row, uint32_t n, Cost mechanism, double size, TrialFit *fit)
 {
     g_autoptr(GError) error = NULL;
@@ -163,7 +165,8 @@ static void finds(const Row *row, uint32_t n, Cost mechanism, double size)
     assert_close(exp(cost->log), exp(size), 0.25);
     assert_true(cost->low < size && size < cost->high);
     assert_at_most(with.fitted.mape, 0.02);
-    /* the error that is expected follows those of fits without a group: to within a fifth of a deviation, down to 1 % */
+    /* the error that is expected follows those of fits without a group: to within a fifth of a
+     * deviation, down to 1 % */
     assert_at_most(with.expected, fmax(0.01, 1.2533 * with.held_out.mape / 0.8));
     fit(row, n, COSTS, 0, &without);
     assert_null(fitted_costs_find(&without.costs, mechanism, "v100-16g"));

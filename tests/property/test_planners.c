@@ -381,7 +381,8 @@ static void test_certificate_of_the_rounded_plan(void **state)
 
 /* --- rounding --- */
 
-/* One slow, three middling and one fast device, on a network that makes sharding experts worth it. */
+/* One slow, three middling and one fast device, on a network that makes sharding experts worth
+ * it. */
 static const char UNLIKE[] =
     "name: unlike\ndescription: five devices of three types\n\ndevice_types:\n"
     "  - {name: slow, rate: 1.387 TFLOP/s, memory: 64 GiB, source: made up}\n"

@@ -489,8 +489,8 @@ static void test_buckets_of_searches(void **state)
     assert_at_most(choice->flow_s, 24.5e-3); /* 24.7 by ddp */
 }
 
-/* A plan that is faster by flow than the one that was first is made again under its own options, not
- * under those of the try that replaced it. */
+/* A plan that is faster by flow than the one that was first is made again under its own options,
+ * not under those of the try that replaced it. */
 static void test_plans_are_made_again(void **state)
 {
     (void)state;

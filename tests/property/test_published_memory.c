@@ -200,10 +200,10 @@ static void test_8_bit_states(void **state)
     assert_close(state_of(&row), 51.7 * GB, 0.006);
 }
 
-/* Peaks that torchtune's tutorial gives for Llama-2-7B with adapters of two ranks beside queries and
- * values or all products, whose model has 6,742,609,920 parameters with rank 8 (ours answered
- * 6,740,512,768 and left values out), in several microbatches of two samples of Alpaca. How long the
- * longest are is not published; 512 tokens here. */
+/* Peaks that torchtune's tutorial gives for Llama-2-7B with adapters of two ranks beside queries
+ * and values or all products, whose model has 6,742,609,920 parameters with rank 8 (ours answered
+ * 6,740,512,768 and left values out), in several microbatches of two samples of Alpaca. How long
+ * the longest are is not published; 512 tokens here. */
 static void test_adapters(void **state)
 {
     (void)state;
@@ -228,8 +228,8 @@ static void test_adapters(void **state)
     }
 }
 
-/* FSDP divides weights that are not trained, too: those of Llama-2-70B in 4 bits, 16.8 GiB on each of
- * two GPUs, for which Answer.AI made it (github.com/AnswerDotAI/fsdp_qlora). */
+/* FSDP divides weights that are not trained, too: those of Llama-2-70B in 4 bits, 16.8 GiB on each
+ * of two GPUs, for which Answer.AI made it (github.com/AnswerDotAI/fsdp_qlora). */
 static void test_frozen_weights_are_divided(void **state)
 {
     (void)state;
@@ -243,7 +243,8 @@ static void test_frozen_weights_are_divided(void **state)
 }
 
 /* Table and head of a 4-bit model stay in 16 bits: Llama-3-8B has 5.59 GB (Transformers with
- * bitsandbytes: 6.98 G numbers of 4 bits, 1.05 G of 16), beside scales, half a byte in 32, and adapters of 21 M numbers. */
+ * bitsandbytes: 6.98 G numbers of 4 bits, 1.05 G of 16), beside scales, half a byte in 32, and
+ * adapters of 21 M numbers. */
 static void test_head_of_4_bits(void **state)
 {
     (void)state;

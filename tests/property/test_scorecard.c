@@ -400,8 +400,8 @@ static void test_sealed(void **state)
     assert_int_equal(sealed.test.n, 1);
 }
 
-/* HiDup's traces: kernels alone say how long iterations take. FastMoE's waits for the GPU that the most
- * tokens are sent to, which nothing here knows. */
+/* HiDup's traces: kernels alone say how long iterations take. FastMoE's waits for the GPU that the
+ * most tokens are sent to, which nothing here knows. */
 static void test_traces(void **state)
 {
     (void)state;
@@ -429,7 +429,8 @@ static void test_traces(void **state)
     }
 }
 
-/* Times that follow from FLOPs, from FLOPs and bubble, and from all seven terms are met by the baseline that knows so. */
+/* Times that follow from FLOPs, from FLOPs and bubble, and from all seven terms are met by the
+ * baseline that knows so. */
 static void test_baselines(void **state)
 {
     (void)state;
@@ -461,7 +462,8 @@ static void test_baselines(void **state)
     }
 }
 
-/* Today's models: nine rows of ten are strategies of `manual`, those of frameworks that overlap by `flow`. */
+/* Today's models: nine rows of ten are strategies of `manual`, those of frameworks that overlap
+ * by `flow`. */
 static void test_modern(void **state)
 {
     (void)state;

@@ -180,7 +180,8 @@ static void check_command(const char *name, const char *spec, SfbPrices prices,
     json_decref(root);
 }
 
-/* All gradients of TAG's BERT-Large at once, in 50 ms with their prices; returns the duplicated ops. */
+/* All gradients of TAG's BERT-Large at once, in 50 ms with their prices; returns the duplicated
+ * ops. */
 static uint32_t check_model(const char *name, const char *spec, SfbPrices prices)
 {
     g_autoptr(Cluster) cluster = cluster_load(name, NULL);

@@ -94,8 +94,8 @@ static void check_table(const char *set, const Made *made, const SimReport *all)
     }
 }
 
-/* A plan's report by a part of its microbatches is that of the whole program. Returns whether a part
- * was enough. */
+/* A plan's report by a part of its microbatches is that of the whole program. Returns whether a
+ * part was enough. */
 static bool check_part(const char *set, const Made *made, const Plan *plan,
                        const SimReport *all, bool time_only)
 {

@@ -1,5 +1,6 @@
-/* TAG's branch and bound on random small cases, and what it is made of: it finds the optimum of brute force, as its trees and its serial
- * strategies do. KILTER_ALL=1: up to 6 groups and 9 actions. */
+/* TAG's branch and bound on random small cases, and what it is made of: it finds the optimum of
+ * brute force, as its trees and its serial strategies do. KILTER_ALL=1: up to 6 groups and 9
+ * actions. */
 #include <time.h>
 
 #include "synth/tag/rows.h"
@@ -154,7 +155,8 @@ static void test_equal_priors(void **state)
 
 /* --- the tree --- */
 
-/* [group * groups + group], both ways: bytes that ops of one group read of the other one's, and one for each such tensor. */
+/* [group * groups + group], both ways: bytes that ops of one group read of the other one's, and
+ * one for each such tensor. */
 static double *bytes_between(const TagWork *work)
 {
     const uint32_t n = work->n_groups;
@@ -198,8 +200,9 @@ static double least_on_path(const TagTree *tree, const double *bytes, uint32_t a
     return least;
 }
 
-/* The forest links all groups that exchange tensors, by the edges with the most bytes: no edge that it lacks has more than the least on the
- * way between its ends. Parents come before their children. */
+/* The forest links all groups that exchange tensors, by the edges with the most bytes: no edge that
+ * it lacks has more than the least on the way between its ends. Parents come before their
+ * children. */
 static void test_forest(void **state)
 {
     (void)state;
@@ -277,8 +280,8 @@ static void test_least(void **state)
     }
 }
 
-/* The strategies that are kept for the search before any weights are found: for each part of the all-reduces' time, from none to all of it, the
- * best if everything else runs serially. */
+/* The strategies that are kept for the search before any weights are found: for each part of the
+ * all-reduces' time, from none to all of it, the best if everything else runs serially. */
 static void test_serial(void **state)
 {
     (void)state;
@@ -326,8 +329,8 @@ static double longest_of_ops(const TagBound *b, const uint16_t *action)
     return longest;
 }
 
-/* The longest path of a strategy is that of its ops where all of them are on the same devices, else at least that; and grows with the groups
- * that are decided. */
+/* The longest path of a strategy is that of its ops where all of them are on the same devices, else
+ * at least that; and grows with the groups that are decided. */
 static void test_longest(void **state)
 {
     (void)state;
@@ -356,8 +359,9 @@ static void test_longest(void **state)
     assert_true(equal > 50 && longer > 50);
 }
 
-/* Twelve branches lift the bound by at least 1.2 % of the best known time on average (1.6 % when this was written; half of that if the groups
- * to branch on are those whose actions change least). */
+/* Twelve branches lift the bound by at least 1.2 % of the best known time on average (1.6 % when
+ * this was written; half of that if the groups to branch on are those whose actions change
+ * least). */
 static void test_branches_pay(void **state)
 {
     (void)state;

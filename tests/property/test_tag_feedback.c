@@ -1,5 +1,5 @@
-/* TAG's network gets the features of a strategy from a run of `flow`; each equals that run's number, and none is always zero (as
- * three of the artifact's were). */
+/* TAG's network gets the features of a strategy from a run of `flow`; each equals that run's
+ * number, and none is always zero (as three of the artifact's were). */
 #include <math.h>
 
 #include "synth/tag/features.h"

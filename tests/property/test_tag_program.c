@@ -1,5 +1,6 @@
-/* TAG's strategies as programs: random ones, with overlapping subsets, parameter servers, duplicates and
- * cut groups, pass the checker, are proved by running, and are simulated; wrong ones are caught. */
+/* TAG's strategies as programs: random ones, with overlapping subsets, parameter servers,
+ * duplicates and cut groups, pass the checker, are proved by running, and are simulated; wrong
+ * ones are caught. */
 #include "exec/exec.h"
 #include "sim/tasks/task_lower.h"
 #include "synth/synth.h"
@@ -82,8 +83,8 @@ static void test_quick(void **state)
     }
 }
 
-/* Replicas have whole weights, so that nothing is sent where a group of the same devices reads them; parts
- * of the batch are sent, and weights to devices that are not replicas. */
+/* Replicas have whole weights, so that nothing is sent where a group of the same devices reads
+ * them; parts of the batch are sent, and weights to devices that are not replicas. */
 static void test_own_weights_are_not_sent(void **state)
 {
     (void)state;
@@ -115,7 +116,8 @@ static void test_own_weights_are_not_sent(void **state)
                                              s.space->whole[all], t) > 0);
 }
 
-/* The sum of the devices' peaks, once it is seen that the quick evaluator says what the fidelities say. */
+/* The sum of the devices' peaks, once it is seen that the quick evaluator says what the
+ * fidelities say. */
 static double peaks_of(const Setup *s, Program *program)
 {
     g_autoptr(GError) error = NULL;
@@ -141,8 +143,8 @@ static double peaks_of(const Setup *s, Program *program)
     return sum;
 }
 
-/* Layers that are computed again on their groups: proved, simulated, and with less in memory where forward and backward share
- * devices. */
+/* Layers that are computed again on their groups: proved, simulated, and with less in memory where
+ * forward and backward share devices. */
 static void test_recomputation(void **state)
 {
     (void)state;
@@ -210,7 +212,8 @@ static void test_microbatches(void **state)
     }
 }
 
-/* The rank of a set that serves the others gets a message from each of them, or sends one to each, in every set at once. */
+/* The rank of a set that serves the others gets a message from each of them, or sends one to
+ * each, in every set at once. */
 static void test_server_lines(void **state)
 {
     enum { SETS = 2, RANKS = 3 };

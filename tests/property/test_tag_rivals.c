@@ -60,7 +60,8 @@ static void test_never_slower(void **state)
             check_case(MODELS[m], CLUSTERS[(m + c) % G_N_ELEMENTS(CLUSTERS)]);
 }
 
-/* The time of a plan on fast devices with little memory and slow ones with much, under an option. */
+/* The time of a plan on fast devices with little memory and slow ones with much, under an
+ * option. */
 static double tight_s(const char *model, const char *key, const char *value)
 {
     static const char text[] =

@@ -84,8 +84,8 @@ static Case case_of_model(const char *model, bool uneven, GRand *rand)
     return c;
 }
 
-/* The room that a strategy needs at rest is at most its peaks of memory, and grows with the groups that
- * are decided. */
+/* The room that a strategy needs at rest is at most its peaks of memory, and grows with the groups
+ * that are decided. */
 static void check_room(const Case *c, const TagBound *bound, TagEvaluator *evaluator,
                        const uint16_t *action, GRand *rand)
 {
@@ -112,8 +112,8 @@ static void check_room(const Case *c, const TagBound *bound, TagEvaluator *evalu
         assert_at_most(open[j], decided[j] * (1 + 1e-12));
 }
 
-/* No row is above the time of a strategy, whatever the weights; nor are the rows for cheaper sums of gradients, or for none, above the time that
- * it takes with these. */
+/* No row is above the time of a strategy, whatever the weights; nor are the rows for cheaper sums
+ * of gradients, or for none, above the time that it takes with these. */
 static void check_rows(const Case *c, GRand *rand, uint32_t n)
 {
     static const SimQuickSums all[] = {SIM_SUMS_EACH, SIM_SUMS_FUSED, SIM_SUMS_FREE};

@@ -10,8 +10,8 @@
 
 enum { MUTANTS = 1500, DAMAGES = 3 };
 
-/* Two devices on one link of 10 bytes/us each way. Device 0 makes two buffers, which go to device 1 one
- * after the other; then an all-reduce of both, and another one. */
+/* Two devices on one link of 10 bytes/us each way. Device 0 makes two buffers, which go to device 1
+ * one after the other; then an all-reduce of both, and another one. */
 static const char HAND[] =
     "{\"n_devices\": 2, \"transfer_overhead_us\": 5, \"link_bytes_per_us\": [10],\n"
     " \"path\": [[], [0], [0], []],\n"

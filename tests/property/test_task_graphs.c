@@ -1,5 +1,5 @@
-/* Random task graphs in TAG's published format, run once more by its rules, event by event and without
- * a heap: equal times and peaks. Cases that depend on how ties are broken are left out. */
+/* Random task graphs in TAG's published format, run once more by its rules, event by event and
+ * without a heap: equal times and peaks. Cases that depend on how ties are broken are left out. */
 #include <glib/gstdio.h>
 #include <unistd.h>
 

@@ -148,8 +148,8 @@ static void test_recovers(void **state)
     assert_at_most(fitted.memory.peaks.mape, 1e-9);
 }
 
-/* Costs of a network are known by the cluster's name, those of devices by their types', and none by another name. More
- * of a logarithm is as many times the value. */
+/* Costs of a network are known by the cluster's name, those of devices by their types', and none by
+ * another name. More of a logarithm is as many times the value. */
 static void check_values(const TrialCluster *fitted)
 {
     const char *const network = fitted->from->name;
@@ -196,8 +196,8 @@ static GArray *twice(const GArray *measured, const Cluster *on, const char *unli
     return list;
 }
 
-/* Trials that are measured again are predicted once, and the fit is what it is when each is predicted
- * for itself. */
+/* Trials that are measured again are predicted once, and the fit is what it is when each is
+ * predicted for itself. */
 static void test_alike(void **state)
 {
     const Measured *all = *state;
@@ -303,7 +303,8 @@ static void test_suggestions(void **state)
                            g_array_index(best, Suggestion, i - 1).information);
         check_new(list, s);
     }
-    /* All that can be suggested: nothing that was measured, for four models on their machines and the trial that was not measured. */
+    /* All that can be suggested: nothing that was measured, for four models on their machines
+     * and the trial that was not measured. */
     g_autoptr(GArray) all = trial_suggest(&fitted.fit, list, 1000, 1, &error);
     g_autoptr(GHashTable) contests = g_hash_table_new(g_str_hash, g_str_equal);
     uint32_t elsewhere = 0;
@@ -393,8 +394,8 @@ static void test_refusals(void **state)
     refuses("seconds", "1", "model");
 }
 
-/* A row says which fidelity predicts it, and a pipeline of many micro-batches is simulated with fewer: both give the time of the
- * whole. */
+/* A row says which fidelity predicts it, and a pipeline of many micro-batches is simulated with
+ * fewer: both give the time of the whole. */
 static void test_fidelity(void **state)
 {
     (void)state;

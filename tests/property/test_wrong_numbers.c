@@ -1,7 +1,8 @@
-/* Programs that pass program_check but compute something else are found by their numbers. The backend of a
- * right program is made to err once, in one op or exchange of one rank: a wrong scale, a wrong axis of
- * equal size, a stale value, a wrong mask. Whether that changes a result is decided by comparing the
- * results of the two runs shard by shard, without exec_verify; if it does, exec_verify must say so. */
+/* Programs that pass program_check but compute something else are found by their numbers. The
+ * backend of a right program is made to err once, in one op or exchange of one rank: a wrong scale,
+ * a wrong axis of equal size, a stale value, a wrong mask. Whether that changes a result is decided
+ * by comparing the results of the two runs shard by shard, without exec_verify; if it does,
+ * exec_verify must say so. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ enum { WANTED = 500, MOST_CASES = 400, ERRORS_A_CASE = 6 };
 typedef enum { SCALE, AXIS, STALE, MASK, ERRORS } ErrorKind;
 static const char *const ERROR_NAME[ERRORS] = {"scale", "axis", "stale", "mask"};
 
-/* A backend that passes all on to another one, but errs in its call number `at` of run_op or exchange. */
+/* A backend that passes all on to another one, but errs in its call number `at` of run_op or
+ * exchange. */
 typedef struct {
     ExecBackend base; /* first */
     ExecBackend *inner;
@@ -308,7 +310,8 @@ static void test_errors_are_found(void **state)
     assert_int_equal(n_found, n_wrong);
 }
 
-/* A failure of any exchange, of the program or of the sums that are compared, is an error and no verdict. */
+/* A failure of any exchange, of the program or of the sums that are compared, is an error and no
+ * verdict. */
 static void test_failures(void **state)
 {
     enum { CASES = 6 };

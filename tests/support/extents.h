@@ -1,5 +1,5 @@
-/* Extents of the texts of a picture of gnuplot (SVG), by an estimate of their widths: none may leave the picture, and no two may
- * overlap. */
+/* Extents of the texts of a picture of gnuplot (SVG), by an estimate of their widths: none may
+ * leave the picture, and no two may overlap. */
 #ifndef KILTER_TESTS_SUPPORT_EXTENTS_H
 #define KILTER_TESTS_SUPPORT_EXTENTS_H
 
@@ -17,7 +17,8 @@ static inline void text_box_clear(void *box)
     g_free(((TextBox *)box)->text);
 }
 
-/* The mean width of a character of DejaVu Sans in its size, and the height of capitals with what hangs below the line. */
+/* The mean width of a character of DejaVu Sans in its size, and the height of capitals with what
+ * hangs below the line. */
 static const double EXTENT_WIDTH = 0.58, EXTENT_UP = 0.76, EXTENT_DOWN = 0.1;
 
 static inline double extent_number(const GMatchInfo *match, const char *name)

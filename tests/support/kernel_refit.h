@@ -1,5 +1,6 @@
-/* Fits constants of the laws of kernels to rows of kernels: least squares of logarithms under priors, large errors counted by their size and
- * not its square (Huber), by Levenberg and Marquardt's steps. */
+/* Fits constants of the laws of kernels to rows of kernels: least squares of logarithms under
+ * priors, large errors counted by their size and not its square (Huber), by Levenberg and
+ * Marquardt's steps. */
 #ifndef KILTER_TESTS_SUPPORT_KERNEL_REFIT_H
 #define KILTER_TESTS_SUPPORT_KERNEL_REFIT_H
 

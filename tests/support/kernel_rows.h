@@ -1,4 +1,5 @@
-/* Measured kernels (../shared/measured/kernels) as rows of kernels, devices and times, for tests of the laws. */
+/* Measured kernels (../shared/measured/kernels) as rows of kernels, devices and times, for tests
+ * of the laws. */
 #ifndef KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
 #define KILTER_TESTS_SUPPORT_KERNEL_ROWS_H
 
@@ -11,8 +12,9 @@ typedef struct {
     uint32_t index;                 /* of the device in KernelRows */
     Kernel kernel;
     double s;
-    /* Of a benchmark of single calls, whose host records an event, launches and records another: from event to event where nothing is computed,
-     * and what of that passes after the launch; 0: replayed graphs */
+    /* Of a benchmark of single calls, whose host records an event, launches and records another:
+     * from event to event where nothing is computed, and what of that passes after the launch;
+     * 0: replayed graphs */
     double host_s, after_s;
     bool zeros; /* its inputs are zeros, for which lanes draw less power */
 } KernelRow;
@@ -68,7 +70,8 @@ static inline void kernel_rows_add(KernelRows *rows, const Csv *csv, KernelRow r
         g_array_append_val(rows->row, row);
 }
 
-/* gemm_fp32.csv, elementwise_fp32.csv, conv_fp32.csv, models_shapes_fp32.csv: k is the output's width, n is summed. */
+/* gemm_fp32.csv, elementwise_fp32.csv, conv_fp32.csv, models_shapes_fp32.csv: k is the output's
+ * width, n is summed. */
 static inline bool kernel_rows_fp32(const Csv *csv, void *data, GError **error)
 {
     static const struct {
@@ -261,8 +264,8 @@ static inline double kernel_rows_predict_s(const KernelDevice *device,
                 row->host_s - row->after_s + kernel_time_s(device, &row->kernel));
 }
 
-/* A benchmark's hosts are unlike: launches of a device's ops last what the shortest of them show, the median over those whose law takes less
- * than a quarter of the launch. */
+/* A benchmark's hosts are unlike: launches of a device's ops last what the shortest of them show,
+ * the median over those whose law takes less than a quarter of the launch. */
 static inline void kernel_rows_hosts(KernelRows *rows)
 {
     static const double SHORT = 0.25;

@@ -115,8 +115,8 @@ static inline void onnx_list(GByteArray *graph, const char *list)
     onnx_tensor(graph, 7, end, false, n, number);
 }
 
-/* "axis=1", "perm=0,2,1": a list where there is a comma; "alpha=0.5": a float where there is a point; "alpha=@slope": the
- * attribute `slope` of the function's call. */
+/* "axis=1", "perm=0,2,1": a list where there is a comma; "alpha=0.5": a float where there is a
+ * point; "alpha=@slope": the attribute `slope` of the function's call. */
 static inline void onnx_attribute(GByteArray *node, guint field, const char *text)
 {
     GByteArray *message = g_byte_array_new();
@@ -235,7 +235,8 @@ static inline void onnx_norm(GByteArray *graph, const char *p, const char *in,
     onnx_chain(graph, p, "Add", shifted, out, NULL);
 }
 
-/* Attention with causal masks, and a GELU by erf between two products; in and out: names of values. */
+/* Attention with causal masks, and a GELU by erf between two products; in and out: names of
+ * values. */
 static inline void onnx_block(GByteArray *graph, const char *p, const char *in,
                               const char *out, guint h)
 {

@@ -34,7 +34,8 @@ static const Range RANGES[] = {
 /* clang-format on */
 #undef X
 
-/* The values to try, as texts; of a number above 0 the least one that is read is an end as well. Caller frees. */
+/* The values to try, as texts; of a number above 0 the least one that is read is an end as well.
+ * Caller frees. */
 static inline char **range_ends(const Range *range)
 {
     if (!range->number)

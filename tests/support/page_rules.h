@@ -1,5 +1,5 @@
-/* Rules of pages: what stands in the text alone, colours that can be read, and, where Chromium is installed, that no text leaves its
- * box or overlaps another one at three widths. */
+/* Rules of pages: what stands in the text alone, colours that can be read, and, where Chromium is
+ * installed, that no text leaves its box or overlaps another one at three widths. */
 #ifndef KILTER_TESTS_SUPPORT_PAGE_RULES_H
 #define KILTER_TESTS_SUPPORT_PAGE_RULES_H
 
@@ -123,8 +123,8 @@ static inline void check_contrasts(const char *css)
 
 /* --- extents --- */
 
-/* Lists texts outside of the page or of their box, and pairs that overlap, as the title of the page around. Boxes that scroll may hold wide
- * texts. */
+/* Lists texts outside of the page or of their box, and pairs that overlap, as the title of the page
+ * around. Boxes that scroll may hold wide texts. */
 static const char FAULTS_SCRIPT[] =
     "<script>addEventListener('load',()=>{const "
     "bad=[],W=document.documentElement.clientWidth,seen=[];"

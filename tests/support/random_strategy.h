@@ -144,7 +144,8 @@ static inline char *random_pipelines(GRand *rand)
     return g_string_free(set, FALSE);
 }
 
-/* A strategy of stages with unlike degrees, for 8 devices, 24 samples and 4 layers; some are impossible. */
+/* A strategy of stages with unlike degrees, for 8 devices, 24 samples and 4 layers; some are
+ * impossible. */
 static inline char *random_stages(GRand *rand)
 {
     static const char *const degrees[] = {"stage_tp=2,1 stage_dp=2,4",

@@ -1,6 +1,7 @@
-/* JSON Schema (2020-12) as far as data/schemas/ uses it: type, required, properties, patternProperties,
- * additionalProperties, items, anyOf, enum, const, minimum, and $ref to FILE.json#/$defs/NAME. A schema
- * with any other keyword is a failure, since it would not be checked. */
+/* JSON Schema (2020-12) as far as data/schemas/ uses it: type, required, properties,
+ * patternProperties, additionalProperties, items, anyOf, enum, const, minimum, and $ref to
+ * FILE.json#/$defs/NAME. A schema with any other keyword is a failure, since it would not be
+ * checked. */
 #ifndef KILTER_TESTS_SUPPORT_SCHEMA_H
 #define KILTER_TESTS_SUPPORT_SCHEMA_H
 

@@ -1,5 +1,6 @@
-/* SimGrid beside our network: a platform with the topology's links and our routes, and SimGrid with the fair sharing that both
- * have (CM02, correction factors off). SimGrid runs once per process only, so that callers fork. */
+/* SimGrid beside our network: a platform with the topology's links and our routes, and SimGrid with
+ * the fair sharing that both have (CM02, correction factors off). SimGrid runs once per process
+ * only, so that callers fork. */
 #ifndef KILTER_TESTS_SUPPORT_SIMGRID_H
 #define KILTER_TESTS_SUPPORT_SIMGRID_H
 
@@ -14,7 +15,8 @@ typedef struct {
     uint32_t from, to;
 } SimgridPair;
 
-/* One host per device, named h0, h1, ..., one link per direction, one route per different pair. Caller frees. */
+/* One host per device, named h0, h1, ..., one link per direction, one route per different pair.
+ * Caller frees. */
 static inline char *simgrid_platform(const Topology *topology, SimNetwork *network,
                                      const SimgridPair *pair, uint32_t n)
 {

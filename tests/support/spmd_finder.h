@@ -30,8 +30,8 @@ static inline ClusterView *spmd_view(const Cluster *whole, const JointDevices *d
     return view;
 }
 
-/* Adds entries of a random baseline with random ratios to a group; uncut: of one that does not cut the
- * batch. The machines of a lab are in the order of its kinds. */
+/* Adds entries of a random baseline with random ratios to a group; uncut: of one that does not cut
+ * the batch. The machines of a lab are in the order of its kinds. */
 static inline void spmd_add(SpmdFinder *f, JointMenu *menu, JointProblem *p,
                             JointGroup *group, bool uncut)
 {

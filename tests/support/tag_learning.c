@@ -1,5 +1,5 @@
-/* The network learns lessons: gradients of the tape, and Adam on batches, whose gradients are summed in one order, so that any
- * number of threads ends at the same bits. */
+/* The network learns lessons: gradients of the tape, and Adam on batches, whose gradients are
+ * summed in one order, so that any number of threads ends at the same bits. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -47,7 +47,8 @@ FREE_DEFINE(net_lesson_free, NetLesson, lesson, net_view_free(lesson->view),
 
 /* --- backward --- */
 
-/* Gradients of a tape's values [value], NULL where none is asked for; those of weights are the network's. */
+/* Gradients of a tape's values [value], NULL where none is asked for; those of weights are the
+ * network's. */
 typedef struct {
     const Tape *tape;
     double **of;

@@ -1,4 +1,5 @@
-/* How TAG's network learns (TPDS 2023, Sec. 4.2.5): for ./run train-tag, which makes the bundled weights, and tests. */
+/* How TAG's network learns (TPDS 2023, Sec. 4.2.5): for ./run train-tag, which makes the bundled
+ * weights, and tests. */
 #ifndef KILTER_TESTS_TAG_LEARNING_H
 #define KILTER_TESTS_TAG_LEARNING_H
 
@@ -9,7 +10,8 @@
 TagNet *tag_net_new(uint64_t seed);
 /* The text of a file that tag_net_read reads. */
 char *tag_net_text(const TagNet *net, const char *comment);
-/* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its gradient to gradient [NET_SIZE]. */
+/* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its
+ * gradient to gradient [NET_SIZE]. */
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
                      double *gradient);
 /* Sets what running the strategy says to 0 (TAG's Fig. 7). */

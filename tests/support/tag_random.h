@@ -141,8 +141,8 @@ static inline void keep_actions(TagSpace *space, GRand *rand, uint32_t n_actions
     space->n_actions = MIN(space->n_actions, n_actions);
 }
 
-/* Random groups of ops, and some of the actions, data parallelism first. memory_kib: of a device; 0:
- * room for everything. */
+/* Random groups of ops, and some of the actions, data parallelism first. memory_kib: of a device;
+ * 0: room for everything. */
 static inline Case case_within(GRand *rand, uint32_t n_groups, uint32_t n_machines,
                                uint32_t n_actions, double memory_kib)
 {

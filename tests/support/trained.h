@@ -47,7 +47,8 @@ static inline double trained_part_error(ExecBackend *backend, uint32_t rank,
     return exec_difference(got, want, elements, MAX(1e-3, exec_magnitude(whole)));
 }
 
-/* The largest relative error of the values that the next iteration starts from; *n gets their number. */
+/* The largest relative error of the values that the next iteration starts from; *n gets their
+ * number. */
 static inline double trained_error(ExecBackend *backend, const ExecReplay *replay,
                                    const Graph *graph, const ExecTensor *want,
                                    uint32_t *n)
@@ -73,7 +74,8 @@ static inline double trained_error(ExecBackend *backend, const ExecReplay *repla
     return most;
 }
 
-/* A replay of the plan that has trained for n iterations from the given numbers. NULL on failure. */
+/* A replay of the plan that has trained for n iterations from the given numbers. NULL on
+ * failure. */
 static inline ExecReplay *trained_replay(ExecBackend *backend, const Plan *plan,
                                          const Graph *graph, uint32_t n, uint64_t seed,
                                          GError **error)

@@ -6,7 +6,8 @@
 #include "sim/tasks/transfer.h"
 #include "tests/test.h"
 
-/* A transfer that is taken from those known is the one that would be made anew. Returns the number of transfers that are taken. */
+/* A transfer that is taken from those known is the one that would be made anew. Returns the
+ * number of transfers that are taken. */
 static inline uint32_t check_known_transfers(const Plan *plan, const Graph *graph,
                                              const ClusterView *view)
 {

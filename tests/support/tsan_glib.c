@@ -1,5 +1,6 @@
-/* Tells ThreadSanitizer about GLib, which is built without it: a mutex, a queue and a count of references hand over all that
- * was written before. Loaded before the program (LD_PRELOAD) by tests of the preset tsan; GLib's own functions do the work. */
+/* Tells ThreadSanitizer about GLib, which is built without it: a mutex, a queue and a count of
+ * references hand over all that was written before. Loaded before the program (LD_PRELOAD) by
+ * tests of the preset tsan; GLib's own functions do the work. */
 #include <dlfcn.h>
 #include <glib.h>
 

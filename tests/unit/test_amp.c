@@ -49,8 +49,8 @@ static void test_layers_of_gpt2(void **state)
     assert_at_most(flops, 1.35 * 3 * 24 * h * h * 1024);
 }
 
-/* Times of micro-batches between the measured sizes lie on a line, those above on the last line; below the smallest size, and where there is
- * only one, they are proportional to the samples. */
+/* Times of micro-batches between the measured sizes lie on a line, those above on the last line;
+ * below the smallest size, and where there is only one, they are proportional to the samples. */
 static void test_times_between_sizes(void **state)
 {
     (void)state;
@@ -162,8 +162,8 @@ static void test_memory_of_megatron(void **state)
     }
 }
 
-/* No strategy of Megatron's heuristics, of annealing or at random is better; all fit, and have every
- * device and every layer once. */
+/* No strategy of Megatron's heuristics, of annealing or at random is better; all fit, and have
+ * every device and every layer once. */
 static void test_methods(void **state)
 {
     (void)state;
@@ -275,8 +275,8 @@ static void test_refusals(void **state)
     cluster_view_free(machines);
 }
 
-/* A board of 4 x 4 is covered by dominoes in 36 ways, all as likely: each is drawn, and each stage's
- * two devices are beside one another, in one machine or at one place of two. */
+/* A board of 4 x 4 is covered by dominoes in 36 ways, all as likely: each is drawn, and each
+ * stage's two devices are beside one another, in one machine or at one place of two. */
 static void test_dominoes(void **state)
 {
     (void)state;

@@ -222,8 +222,8 @@ static void test_refusals(void **state)
     gsl_rng_free(random);
 }
 
-/* Messages inside a machine of 8 GPUs beside an all-reduce of all of them: the all-reduce gives the link's line, and each other row says
- * why it has no place. */
+/* Messages inside a machine of 8 GPUs beside an all-reduce of all of them: the all-reduce gives the
+ * link's line, and each other row says why it has no place. */
 static void test_reasons_of_places(void **state)
 {
     (void)state;
@@ -267,8 +267,8 @@ static const char *text_of(const json_t *object, const char *key)
     return json_string_value(json_object_get(object, key));
 }
 
-/* Of random rows of two tables in two files: a table's rows are used or left out, its place is that of the first one that
- * is used, and its reason that of the first one that is not. */
+/* Of random rows of two tables in two files: a table's rows are used or left out, its place is that
+ * of the first one that is used, and its reason that of the first one that is not. */
 static void test_report(void **state)
 {
     (void)state;

@@ -112,8 +112,8 @@ static void test_add(void **state)
     assert_int_equal(topology->n_devices, 9);
 }
 
-/* A device that the cluster does not have comes from the data sheets, under its name or an alias, and
- * a machine like an added one has the same type. */
+/* A device that the cluster does not have comes from the data sheets, under its name or an alias,
+ * and a machine like an added one has the same type. */
 static void test_add_device(void **state)
 {
     (void)state;

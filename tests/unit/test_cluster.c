@@ -114,7 +114,8 @@ static const char *const OTHERS[] = {
     "mi300x-8",
     "rtx-4090-8",
 };
-/* Clusters of which there is also one named published-NAME, with the numbers that the authors published. */
+/* Clusters of which there is also one named published-NAME, with the numbers that the authors
+ * published. */
 static const char *const BY_AUTHORS[] = {
     "hap-8",       "hap-16",      "hap-32",        "hap-64",      "hap-p100-8",
     "hap-p100-16", "hap-p100-32", "hap-p100x6-48", "hap-v100-16", "hap-a100-p100-4",
@@ -571,7 +572,8 @@ static void test_published(void **state)
     }
 }
 
-/* TAG's artifact: what GPUs may hold, and the line fitted to all-reduces inside its machine of 4 V100,
+/* TAG's artifact: what GPUs may hold, and the line fitted to all-reduces inside its machine of 4
+ * V100,
  * 517.956 us + 0.1939 us a KiB from 1 MiB on. */
 static void test_tag_measured(void **state)
 {
@@ -706,7 +708,8 @@ static void test_collective_converts(void **state)
     assert_false(collective_converts(COLLECTIVE_SLICE, FORM_IDENTITY, FORM_MAX));
 }
 
-/* A device of a view computes at most as its GPUs' data sheets say, and at their rates where these say nothing. */
+/* A device of a view computes at most as its GPUs' data sheets say, and at their rates where
+ * these say nothing. */
 static void test_peaks_of_machines(void **state)
 {
     (void)state;
@@ -721,8 +724,8 @@ static void test_peaks_of_machines(void **state)
     cluster_view_free(view);
 }
 
-/* Kilter 1.5.0 wrote the peak in fp4 below `chip` and below `peaks`: it is read from either, from `peaks`
- * where both say it, and written once. */
+/* Kilter 1.5.0 wrote the peak in fp4 below `chip` and below `peaks`: it is read from either, from
+ * `peaks` where both say it, and written once. */
 static void test_old_key_of_fp4(void **state)
 {
     (void)state;

@@ -284,8 +284,9 @@ static uint64_t parameters_of(const char *json, const char *list)
     return graph_parameter_count(graph);
 }
 
-/* An unknown type is read as the family that is named, NaN and Infinity are read, and modules for further tokens are
- * counted if asked for: norms of both, the projection and the norm of the result, and one more layer. */
+/* An unknown type is read as the family that is named, NaN and Infinity are read, and modules for
+ * further tokens are counted if asked for: norms of both, the projection and the norm of the
+ * result, and one more layer. */
 static void test_files_as_they_are(void **state)
 {
     (void)state;

@@ -150,7 +150,8 @@ static void test_random_against_sort(void **state)
     run_sorted(key, MANY);
 }
 
-/* Bursts that are far apart, as seen by the first of them: all months of a year between them are empty. */
+/* Bursts that are far apart, as seen by the first of them: all months of a year between them are
+ * empty. */
 static void test_bursts(void **state)
 {
     enum { ROUNDS = 40, MOST_BURSTS = 5, EVENTS = 2000 };

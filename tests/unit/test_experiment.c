@@ -77,8 +77,8 @@ static void test_granularity_by_planner(void **state)
     assert_int_equal(experiment_at(given, 1)->granularity, GRANULARITY_MACHINE);
 }
 
-/* A row's identity follows from its own cluster, whatever clusters stand beside it: a cluster of data
- * sheets also depends on what frameworks hold. */
+/* A row's identity follows from its own cluster, whatever clusters stand beside it: a cluster of
+ * data sheets also depends on what frameworks hold. */
 static void test_identity_by_own_cluster(void **state)
 {
     (void)state;
@@ -174,7 +174,8 @@ static void test_columns(void **state)
     assert_non_null(strstr(own->str, "x@best " SMALL " hap-8 scale *.rate=0.5 dp-cp; "));
 }
 
-/* Twelve points of a grid ask two questions: two answers, a row for each point, whatever the threads. */
+/* Twelve points of a grid ask two questions: two answers, a row for each point, whatever the
+ * threads. */
 static void test_one_question_by_many_names(void **state)
 {
     (void)state;

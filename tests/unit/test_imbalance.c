@@ -138,8 +138,9 @@ static void test_kernels(void **state)
     assert_close((uneven - even) / gain, 1, 0.2);
 }
 
-/* Measured tokens of each expert. The times of `imbalance` are those of a first expert with so many;
- * of two experts that a device has the tokens add up; layers wait each for its own fullest. */
+/* Measured tokens of each expert. The times of `imbalance` are those of a first expert with so
+ * many; of two experts that a device has the tokens add up; layers wait each for its own
+ * fullest. */
 static void test_measured_tokens(void **state)
 {
     static const struct {

@@ -37,7 +37,8 @@ static void lost(void *context, uint32_t depth)
 
 static const JsonEvents EVENTS = {begin, end, key, text, number, lost};
 
-/* The calls as text, and the faults: numbers and places as "odd lost cut", each as n@line:column. */
+/* The calls as text, and the faults: numbers and places as "odd lost cut", each as
+ * n@line:column. */
 static char *told(const char *json, char **faults)
 {
     JsonFaults f;

@@ -1,4 +1,5 @@
-/* Times of kernels: values worked out elsewhere from the same equations and constants, and what data sheets do not say. */
+/* Times of kernels: values worked out elsewhere from the same equations and constants, and what
+ * data sheets do not say. */
 #include "sim/cost/kernel.h"
 #include "tests/support/kernel_device.h"
 
@@ -48,7 +49,8 @@
         }                                                               \
     }
 
-/* The values' constants are those of data/kernels.yaml, but for what L2 keeps and gains, which has been fitted anew since. */
+/* The values' constants are those of data/kernels.yaml, but for what L2 keeps and gains, which
+ * has been fitted anew since. */
 static void test_golden(void **state)
 {
     static const double GAIN = 4.30464, KEEP = 0.808937;
@@ -272,8 +274,9 @@ static void test_other_chips(void **state)
     assert_true(s[1] != s[0] && s[2] == s[0]);
 }
 
-/* Units that AMD's library leaves idle draw no power, and attention gets no more of them: long products reach at least 0.75 of the best that was found
- * (ml-engineering's maximum achievable matmul FLOPS), and attention no more than these. */
+/* Units that AMD's library leaves idle draw no power, and attention gets no more of them: long
+ * products reach at least 0.75 of the best that was found (ml-engineering's maximum achievable
+ * matmul FLOPS), and attention no more than these. */
 static void test_amd(void **state)
 {
     static const struct {
@@ -297,7 +300,8 @@ static void test_amd(void **state)
     }
 }
 
-/* A layer norm's rows are work for a processor, an RMS norm's are not: narrow ones take longer. No pass over rows is faster than memory. */
+/* A layer norm's rows are work for a processor, an RMS norm's are not: narrow ones take longer.
+ * No pass over rows is faster than memory. */
 static void test_rows(void **state)
 {
     g_autoptr(KernelDevice) device = kernel_device_of("a100-40g");

@@ -322,8 +322,8 @@ static void test_dropout(void **state)
     exec_tensor_clear(&b[0]);
 }
 
-/* An update with a master copy steps from the copy, whatever the parameter is, just as the one without steps from its parameter, and gives
- * the next copy as well as the next parameter. */
+/* An update with a master copy steps from the copy, whatever the parameter is, just as the one
+ * without steps from its parameter, and gives the next copy as well as the next parameter. */
 static void test_master_copies(void **state)
 {
     (void)state;
@@ -366,8 +366,8 @@ static void test_master_copies(void **state)
     }
 }
 
-/* Muon's step has singular values near 1, whatever the gradient's are, for a wide matrix and for a tall one: of a diagonal
- * gradient the step is diagonal. */
+/* Muon's step has singular values near 1, whatever the gradient's are, for a wide matrix and for a
+ * tall one: of a diagonal gradient the step is diagonal. */
 static void test_muon(void **state)
 {
     (void)state;
@@ -415,8 +415,8 @@ static void test_slices_know_their_offset(void **state)
     exec_tensor_clear(&empty);
 }
 
-/* Every number of two bytes is its own nearest one; between two neighbours the middle goes to the even one, and what is nearer to
- * one goes there. */
+/* Every number of two bytes is its own nearest one; between two neighbours the middle goes to the
+ * even one, and what is nearer to one goes there. */
 static void test_half(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Measured times of layers in the simulation: a plan takes what the profile says, whatever the rates are. */
+/* Measured times of layers in the simulation: a plan takes what the profile says, whatever the
+ * rates are. */
 #include "tests/support/program.h"
 
 /* Two layers of GPT-2 on two GPUs without latencies; an update takes no FLOPs that count here. */
@@ -11,7 +12,8 @@ static const char CLUSTER[] =
     "  - {name: m, type: t4, gpus: 2, inner: {latency: 0 us, bandwidth: %s GB/s}, "
     "source: made up}\n";
 
-/* Seconds of the forward pass of a sample: 1 ms of each layer, 2 ms before and 3 ms after them, times `factor`. */
+/* Seconds of the forward pass of a sample: 1 ms of each layer, 2 ms before and 3 ms after them,
+ * times `factor`. */
 static void write_profile(const Sandbox *box, const char *name, double factor)
 {
     g_autoptr(GString) text =
@@ -59,7 +61,8 @@ static void prepare(const Sandbox *box)
     write_cluster(box, "far.yaml", "1", "10");
 }
 
-/* Twice the times add once what the profile says: 3 times the forward pass of each sample of a device. */
+/* Twice the times add once what the profile says: 3 times the forward pass of each sample of a
+ * device. */
 static void test_times_of_profile(void **state)
 {
     (void)state;
@@ -81,8 +84,8 @@ static void test_times_of_profile(void **state)
                  3 * 8 * forward_s, 1e-9);
 }
 
-/* Neither rates nor, with tensor parallelism, messages of activations change the passes: what differs is the update and the
- * sums of gradients, which no profile has. */
+/* Neither rates nor, with tensor parallelism, messages of activations change the passes: what
+ * differs is the update and the sums of gradients, which no profile has. */
 static void test_independent(void **state)
 {
     (void)state;

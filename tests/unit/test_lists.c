@@ -1,4 +1,5 @@
-/* Favourite children by the linear program, and Baechi's placements, on cases worked out by hand. */
+/* Favourite children by the linear program, and Baechi's placements, on cases worked out by
+ * hand. */
 #include <math.h>
 
 #include "balance/balance.h"
@@ -7,8 +8,8 @@
 
 enum { NONE = UINT32_MAX };
 
-/* A parent of two children, one of which goes on for long: with the communication as long as the tasks, that one
- * is the favourite, and its own child is its. */
+/* A parent of two children, one of which goes on for long: with the communication as long as the
+ * tasks, that one is the favourite, and its own child is its. */
 static void test_favourites(void **state)
 {
     (void)state;
@@ -92,8 +93,8 @@ static void test_topo(void **state)
     check_placement(&e, TAG_TOPO, NULL, (uint32_t[]){0, 0, 1, 1});
 }
 
-/* Group 1 starts at 1 on device 0, then group 2 there at 3, on device 1 at 1 + the transfer; of groups 2 and 3,
- * which could start at 3, the shorter one does. */
+/* Group 1 starts at 1 on device 0, then group 2 there at 3, on device 1 at 1 + the transfer; of
+ * groups 2 and 3, which could start at 3, the shorter one does. */
 static void test_etf(void **state)
 {
     (void)state;
@@ -119,8 +120,8 @@ static void test_memory(void **state)
     check_placement(&e, TAG_ETF, NULL, (uint32_t[]){0, 1, 0, 1});
 }
 
-/* Group 2 is the favourite of group 0, so that group 1 may start on device 0 when it could anywhere,
- * and does so on the other one. */
+/* Group 2 is the favourite of group 0, so that group 1 may start on device 0 when it could
+ * anywhere, and does so on the other one. */
 static void test_sct(void **state)
 {
     (void)state;

@@ -47,14 +47,15 @@ static const Exact EXACT[] = {
     {"star:hosts=4", TRAFFIC_REDUCE, ALGORITHM_RING, 104857600, 0.0847549408},
     /* 2 ranks: a tree is one link each way, both ways in 2 levels */
     {"star:hosts=2", TRAFFIC_ALL_REDUCE, ALGORITHM_TREE, 104857600, 0.0843255104},
-    /* two trees of 2 levels with V/2 each, up and down: the busiest port carries 4 of them; the pieces
-     * of 512 KiB shrink to 32 KiB, of which 3 fill the pipeline */
+    /* two trees of 2 levels with V/2 each, up and down: the busiest port carries 4 of them; the
+     * pieces of 512 KiB shrink to 32 KiB, of which 3 fill the pipeline */
     {"star:hosts=4", TRAFFIC_ALL_REDUCE, ALGORITHM_DOUBLE_TREE, 131072, 0.000564288},
     /* in a machine of 4: 3 rounds of V/4 at 10 GB/s and 2 half hops; between 2: 2 rounds
      * in which the port carries 4 times V/8 */
     {"star:hosts=2,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_REDUCE,
      ALGORITHM_HIERARCHICAL, 100 * MB, 2 * (0.0075 + 30e-6) + 0.08 + 2 * (20e-6)},
-    /* among 3 machines of 4: 2 rounds in which the port carries 4 times V/12; inside 3 rounds of V/4 */
+    /* among 3 machines of 4: 2 rounds in which the port carries 4 times V/12; inside 3 rounds of
+     * V/4 */
     {"star:hosts=3,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us", TRAFFIC_ALL_GATHER,
      ALGORITHM_HIERARCHICAL, 120 * MB, 0.064 + 2 * 20e-6 + 0.009 + 30e-6},
     {"star:hosts=3,gpus=4,inner_bandwidth=10GB/s,inner_latency=60us",
@@ -197,8 +198,8 @@ static void test_conservation(void **state)
 
 /* --- who is called what --- */
 
-/* On a symmetric network a collective takes the same time on other devices, and on the same devices in
- * another order. */
+/* On a symmetric network a collective takes the same time on other devices, and on the same devices
+ * in another order. */
 static void test_permutation(void **state)
 {
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);

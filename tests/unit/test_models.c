@@ -63,7 +63,8 @@ static void test_known_counts(void **state)
     }
 }
 
-/* Without sums over the batch the graph is cut into replicas that wait for nothing but gradients. */
+/* Without sums over the batch the graph is cut into replicas that wait for nothing but
+ * gradients. */
 static void test_own_moments(void **state)
 {
     (void)state;
@@ -312,7 +313,8 @@ static void count_trained(const char *spec, uint64_t *trained, uint64_t *frozen)
     }
 }
 
-/* Adapters: r (in + out) parameters beside each product; layers: theirs alone. Backward goes no further than it has to. */
+/* Adapters: r (in + out) parameters beside each product; layers: theirs alone. Backward goes no
+ * further than it has to. */
 static void test_training(void **state)
 {
     (void)state;
@@ -488,7 +490,8 @@ static void test_kept_of_experts(void **state)
     }
 }
 
-/* The batch of a shrunk model is 1 + 2 per device, at most 11, rounded up to whole microbatches, and never more than it was. */
+/* The batch of a shrunk model is 1 + 2 per device, at most 11, rounded up to whole microbatches,
+ * and never more than it was. */
 static void test_shrunk_batch(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Logs of nccl-tests as launchers pass them on, and tables whose test no line names, give the rows of
- * the plain log. */
+/* Logs of nccl-tests as launchers pass them on, and tables whose test no line names, give the rows
+ * of the plain log. */
 #include "data/data.h"
 #include "tests/test.h"
 
@@ -153,8 +153,8 @@ static void replace_in_rows(GString *text, const char *from, const char *to)
     }
 }
 
-/* Columns before version 2.13: the largest relative error instead of wrong results. A log whose head
- * is cut off has the ranks of its process. */
+/* Columns before version 2.13: the largest relative error instead of wrong results. A log whose
+ * head is cut off has the ranks of its process. */
 static void test_old_and_cut(void **state)
 {
     (void)state;
@@ -194,8 +194,9 @@ static void check_left_out(const char *text, uint32_t rows, uint32_t passed,
     assert_non_null(strstr(table->reason, why));
 }
 
-/* Worlds of one rank, whatever the test and however small its tensors; bandwidths that are not those of
- * the listed ranks, or of the named test; a test that stops after its header, before another one. */
+/* Worlds of one rank, whatever the test and however small its tensors; bandwidths that are not
+ * those of the listed ranks, or of the named test; a test that stops after its header, before
+ * another one. */
 static void test_worlds(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* Forms that ONNX files of unlike exporters have: functions, attention of rotated and grouped heads, gates in one matrix,
- * small floats, weights that are fed under any name, shapes that only the file knows. */
+/* Forms that ONNX files of unlike exporters have: functions, attention of rotated and grouped
+ * heads, gates in one matrix, small floats, weights that are fed under any name, shapes that
+ * only the file knows. */
 #include "tests/support/onnx_graph.h"
 
 #ifdef KILTER_PROTOBUF_C
@@ -28,7 +29,8 @@ static void add_function(GByteArray *model, const char *name, const char *in,
     onnx_put(model, 25, function);
 }
 
-/* x [4, 6] through two layers of one function, which calls another one; its own values have the same names in each. */
+/* x [4, 6] through two layers of one function, which calls another one; its own values have the
+ * same names in each. */
 static GByteArray *called(const char *inner)
 {
     static const Line dense[] = {{"MatMul", "x w", "p", NULL},
@@ -140,7 +142,8 @@ static void add_norm(GByteArray *graph, const char *in, const char *out)
     }
 }
 
-/* Six heads of queries on two of keys and values, queries and keys turned, as Llama's exports are. */
+/* Six heads of queries on two of keys and values, queries and keys turned, as Llama's exports
+ * are. */
 static GByteArray *grouped(bool turn_values, bool norms)
 {
     static const double turn[4] = {0.1, 0.2, 0.3, 0.4};
@@ -394,8 +397,8 @@ static void test_fed_weights(void **state)
     assert_int_equal(graph_parameter_count(data), 30);
 }
 
-/* Exporters write the end of a slice as the largest integer, its start perhaps as the smallest one: of a value, and of the
- * sizes that a reshape is made of. */
+/* Exporters write the end of a slice as the largest integer, its start perhaps as the smallest one:
+ * of a value, and of the sizes that a reshape is made of. */
 static void test_slices_to_the_end(void **state)
 {
     (void)state;
@@ -418,7 +421,8 @@ static void test_slices_to_the_end(void **state)
     check_ops(made, OP_RESHAPE, 0);
 }
 
-/* Indices by NonZero, a reshape to what Size, Tile and Pad make, and a shape that the file states. */
+/* Indices by NonZero, a reshape to what Size, Tile and Pad make, and a shape that the file
+ * states. */
 static void test_shapes(void **state)
 {
     (void)state;

@@ -1,12 +1,13 @@
-/* Small constants of ONNX files that say how a node works: masks of attention and ranges; and which bytes of a file are read. */
+/* Small constants of ONNX files that say how a node works: masks of attention and ranges; and
+ * which bytes of a file are read. */
 #include "tests/support/onnx_graph.h"
 
 #ifdef KILTER_PROTOBUF_C
 /* As in data/formats/onnx/onnx.h, whose other names are those of tests/support/onnx_bytes.h. */
 GByteArray *onnx_strip(const void *bytes, gsize length);
 
-/* Attention of two heads of 4 over 5 tokens under a mask that is added, which the file has as it is or transposed, and whether
- * later keys are hidden. */
+/* Attention of two heads of 4 over 5 tokens under a mask that is added, which the file has as it is
+ * or transposed, and whether later keys are hidden. */
 static bool is_causal(const double *mask, bool transposed)
 {
     GByteArray *graph = g_byte_array_new();
@@ -97,7 +98,8 @@ static GError *range_error(gint64 from, gint64 to, gint64 step)
     return error;
 }
 
-/* A range has as many elements as steps fit before its end, and one of none or of too many is refused. */
+/* A range has as many elements as steps fit before its end, and one of none or of too many is
+ * refused. */
 static void test_ranges(void **state)
 {
     (void)state;
@@ -117,7 +119,8 @@ static void test_ranges(void **state)
     }
 }
 
-/* Whether a model is good whose 4 rows are reshaped to as many as a reduction of the sizes gives. */
+/* Whether a model is good whose 4 rows are reshaped to as many as a reduction of the sizes
+ * gives. */
 static bool gives_four(const char *reduction, const char *sizes)
 {
     GByteArray *graph = g_byte_array_new();
@@ -156,8 +159,8 @@ static void test_reductions(void **state)
 
 /* --- bytes --- */
 
-/* A file with, in each of its messages, a text that nobody asks for, a field that ONNX does not have, and weights; or
- * without them. */
+/* A file with, in each of its messages, a text that nobody asks for, a field that ONNX does not
+ * have, and weights; or without them. */
 static GByteArray *described(bool more)
 {
     GByteArray *node = g_byte_array_new(), *tensor = g_byte_array_new(),
@@ -187,7 +190,8 @@ static GByteArray *described(bool more)
     return model;
 }
 
-/* Only what is asked for is kept, in its order and with its bytes; a file that ends early is none. */
+/* Only what is asked for is kept, in its order and with its bytes; a file that ends early is
+ * none. */
 static void test_stripped(void **state)
 {
     (void)state;

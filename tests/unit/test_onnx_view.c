@@ -1,4 +1,5 @@
-/* Views of tensors of ONNX files: steps that bring a base into their order, and views that are full. */
+/* Views of tensors of ONNX files: steps that bring a base into their order, and views that are
+ * full. */
 #include "data/formats/onnx/view.h"
 #include "tests/test.h"
 
@@ -16,8 +17,8 @@ static char *sizes_of(const View *view)
     return g_string_free(text, FALSE);
 }
 
-/* Steps bring the base into the order of the view, whose own sizes stay; at the end the view's atoms are the base's, in its
- * order. Returns how many. */
+/* Steps bring the base into the order of the view, whose own sizes stay; at the end the view's
+ * atoms are the base's, in its order. Returns how many. */
 static int check_steps(const View *wanted)
 {
     View view = *wanted;

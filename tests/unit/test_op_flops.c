@@ -243,7 +243,8 @@ static const Row ROWS[] = {
     /* softmax 5; the choice 1, the sum 1, the quotient 1 */
     {OP_GATE_TOPK, "2,3,11", NULL, 2 * 3 * 11 * 8, '*', 1, 2 * 3 * 11 * 8},
     {OP_GATE_TOPK_DX, "2,3,11;2,3,11", NULL, 2 * 3 * 11 * 10, '*', 0, 2 * 3 * 11 * 10},
-    /* b 2, S 3, e 5, C 4, d 7; copies cost nothing, sums one addition per slot, weights a product */
+    /* b 2, S 3, e 5, C 4, d 7; copies cost nothing, sums one addition per slot, weights a
+     * product */
     {OP_ROUTE, "2,3,5;2,3,7", "C=4", 0, 'd', 0, 0},
     {OP_UNROUTE, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'e', 0, 2 * 5 * 4 * 7},
     {OP_ROUTE_WEIGH, "2,5,4,7;2,3,5", NULL, 2 * 5 * 4 * 7, 'd', 0, 2 * 5 * 4 * 7},

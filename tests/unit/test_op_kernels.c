@@ -1,5 +1,5 @@
-/* Ops by the times of their kernels: exact times are those of the kernels, lines for searches lie below them, times never fall with
- * a device's share, and no iteration is faster than the bound. */
+/* Ops by the times of their kernels: exact times are those of the kernels, lines for searches lie
+ * below them, times never fall with a device's share, and no iteration is faster than the bound. */
 #include "tests/support/kernel_device.h"
 
 #include <math.h>
@@ -57,7 +57,8 @@ static OpId first_of(const Graph *graph, OpKind kind)
     return GRAPH_NONE;
 }
 
-/* ffn.down: [16 x 1024, 5632] by [5632, 2048], its gradients, and attention, on a quarter of the batch. */
+/* ffn.down: [16 x 1024, 5632] by [5632, 2048], its gradients, and attention, on a quarter of the
+ * batch. */
 static void test_products(void **state)
 {
     (void)state;
@@ -157,7 +158,8 @@ static void test_shares(void **state)
     clear(&s);
 }
 
-/* Autocast converts weights, gradients and what norms read and write, beside what DDP does without. */
+/* Autocast converts weights, gradients and what norms read and write, beside what DDP does
+ * without. */
 static void test_autocast(void **state)
 {
     (void)state;
@@ -199,7 +201,8 @@ static void test_many_prices(void **state)
     clear(&s);
 }
 
-/* A memo that was freed is given out again with what it holds, which are times of other graphs and of other software. */
+/* A memo that was freed is given out again with what it holds, which are times of other graphs
+ * and of other software. */
 static void test_kept_memos(void **state)
 {
     (void)state;
@@ -402,9 +405,9 @@ static void test_flash(void **state)
     }
 }
 
-/* Mamba-2 runs by chunks of 128 tokens (Dao and Gu 2024, Sec. 6): per token 2 c N G + 2 c P H of its
- * FLOPs are inside of chunks and 4 N P H make and read states, whose backward is twice as much and
- * the states again. */
+/* Mamba-2 runs by chunks of 128 tokens (Dao and Gu 2024, Sec. 6): per token 2 c N G + 2 c P H of
+ * its FLOPs are inside of chunks and 4 N P H make and read states, whose backward is twice as much
+ * and the states again. */
 static void test_recurrence(void **state)
 {
     static const double TOKENS = 4 * 1024, C = 128, N = 256, GROUPS = 8, P = 64, H = 256;
@@ -520,8 +523,8 @@ static void test_channels(void **state)
     assert_true(slowdown_on(DGX, "none", 1) == 1);
 }
 
-/* The host launches a grouped product once for each expert, in 8 and 4 bits three times: where experts
- * have few rows, it takes longer than the product. */
+/* The host launches a grouped product once for each expert, in 8 and 4 bits three times: where
+ * experts have few rows, it takes longer than the product. */
 static void test_launches(void **state)
 {
     static const char *const PRECISION[] = {"bf16", "fp8", "nvfp4"};

@@ -1,6 +1,6 @@
 /* Exchanges of tensor parallelism beside products: with software that cuts them (runtime nemo) all
- * but one piece of as many as ranks are hidden in `stage` and `flow` alike, all-reduces are not, and
- * no more is hidden than products last. */
+ * but one piece of as many as ranks are hidden in `stage` and `flow` alike, all-reduces are not,
+ * and no more is hidden than products last. */
 #include <string.h>
 
 #include "experiments/calibration/trial_plan.h"

@@ -1,5 +1,5 @@
-/* Direct links between GPUs: the rings of known machines, bounds that hold for all, and the links of
- * files that describe machines. */
+/* Direct links between GPUs: the rings of known machines, bounds that hold for all, and the links
+ * of files that describe machines. */
 #include "data/cluster/peers.h"
 #include "data/cluster/price.h"
 #include "data/formats/machines/machine_file.h"
@@ -62,8 +62,8 @@ static uint32_t least_cut(const Peers *peers, uint32_t n)
     return least;
 }
 
-/* Each ring crosses each cut at least once each way, so that there are no more rings than links over
- * it; the text makes the same links. */
+/* Each ring crosses each cut at least once each way, so that there are no more rings than links
+ * over it; the text makes the same links. */
 static void test_random(void **state)
 {
     (void)state;
@@ -131,8 +131,8 @@ static void test_memo(void **state)
     peers_memo_free(NULL);
 }
 
-/* A search for a plan asks for the links of a few sets thousands of times; where rings are hard to find, each search for them
- * takes milliseconds. */
+/* A search for a plan asks for the links of a few sets thousands of times; where rings are hard to
+ * find, each search for them takes milliseconds. */
 static void test_asked_often(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Perfetto's traces, read back by a decoder of their own: tracks, slices in order, what overlaps, arrows and
- * counters. */
+/* Perfetto's traces, read back by a decoder of their own: tracks, slices in order, what overlaps,
+ * arrows and counters. */
 #include <string.h>
 
 #include "tests/test.h"

@@ -1,5 +1,5 @@
-/* Parts of planners by themselves: shares and times from which TAG's searches start, its groups and pipelines, the rounds
- * of hap's alternation, the ranks of AMP's strategies, and nested splits. */
+/* Parts of planners by themselves: shares and times from which TAG's searches start, its groups and
+ * pipelines, the rounds of hap's alternation, the ranks of AMP's strategies, and nested splits. */
 #include <math.h>
 #include <string.h>
 
@@ -118,7 +118,8 @@ static void test_shares(void **state)
 
 /* --- times --- */
 
-/* The mean over the devices is added to what is there, and is between the fastest and the slowest device's time. */
+/* The mean over the devices is added to what is there, and is between the fastest and the
+ * slowest device's time. */
 static void test_mean_times(void **state)
 {
     (void)state;
@@ -152,7 +153,8 @@ static void test_mean_times(void **state)
 
 enum { OPS = 10 };
 
-/* The pipelines that were tried: by the rates alone, a run takes its ops by its devices' rates, and the pipeline its slowest run. */
+/* The pipelines that were tried: by the rates alone, a run takes its ops by its devices' rates,
+ * and the pipeline its slowest run. */
 typedef struct {
     const TagSpace *space;
     uint32_t tries, even; /* even: all runs took equally long, before any that did not */
@@ -190,8 +192,9 @@ static bool try_runs(void *context, const uint16_t *action, double *time_s,
     return true;
 }
 
-/* Ten equal ops on devices of rates 3, 3, 2 and 2: runs of as many ops for both orders of the two kinds, and for both orders
- * of the devices by speed. Moved cuts, which come after these, gain nothing. */
+/* Ten equal ops on devices of rates 3, 3, 2 and 2: runs of as many ops for both orders of the two
+ * kinds, and for both orders of the devices by speed. Moved cuts, which come after these, gain
+ * nothing. */
 static void test_pipelines(void **state)
 {
     (void)state;
@@ -254,7 +257,8 @@ static void test_grouping(void **state)
 
 /* --- alternation --- */
 
-/* Rounds end where ratios repeat, at most after max_rounds of them, and do not begin at ratios that were searched. */
+/* Rounds end where ratios repeat, at most after max_rounds of them, and do not begin at ratios
+ * that were searched. */
 static void test_rounds(void **state)
 {
     (void)state;
@@ -285,7 +289,8 @@ static void test_rounds(void **state)
     }
 }
 
-/* A plan that is worse than hap's is replaced, if its ratios and its search are hap's own; and no other one. */
+/* A plan that is worse than hap's is replaced, if its ratios and its search are hap's own; and
+ * no other one. */
 static void test_improving(void **state)
 {
     (void)state;
@@ -339,8 +344,8 @@ static Plan *amp_plan(const ClusterView *view, const char *key, uint32_t value)
                         NULL);
 }
 
-/* The strategies are numbered from the best one by AMP's own formula, with which a single trial begins; the fastest of
- * them all is that of as many trials. */
+/* The strategies are numbered from the best one by AMP's own formula, with which a single trial
+ * begins; the fastest of them all is that of as many trials. */
 static void test_ranks(void **state)
 {
     (void)state;
@@ -364,8 +369,8 @@ static void test_ranks(void **state)
 
 /* --- splits --- */
 
-/* A dim that is cut over the devices of a replica and over its shards: every set of shards has all units, and a device's
- * units are divided as evenly as can be. */
+/* A dim that is cut over the devices of a replica and over its shards: every set of shards has all
+ * units, and a device's units are divided as evenly as can be. */
 static void test_nested_splits(void **state)
 {
     (void)state;

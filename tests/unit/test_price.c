@@ -1,5 +1,5 @@
-/* Prices of collectives by ports, switches, direct links, domains and regions: the right values of public reports, and
- * what holds for all of them. */
+/* Prices of collectives by ports, switches, direct links, domains and regions: the right values of
+ * public reports, and what holds for all of them. */
 #include "data/data.h"
 #include "sim/network/collective_run.h"
 #include "tests/test.h"
@@ -170,8 +170,8 @@ static double price_s(const PricePlace *place, Collective kind, double bytes)
                                bytes, part, part);
 }
 
-/* Alone on the network a collective takes its price in the flow fidelity too, which is that of the fidelity `stage`; it
- * rises with bytes, falls with bandwidths, and pieces say the same. */
+/* Alone on the network a collective takes its price in the flow fidelity too, which is that of the
+ * fidelity `stage`; it rises with bytes, falls with bandwidths, and pieces say the same. */
 static void test_prices(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Packed products, and products of their own, of which every second one is kept as in torchtitan. */
+/* Packed products, and products of their own, of which every second one is kept as in
+ * torchtitan. */
 #include <string.h>
 
 #include "data/models/model.h"

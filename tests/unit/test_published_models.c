@@ -1057,8 +1057,8 @@ static void test_refusals(void **state)
     }
 }
 
-/* An encoder's tokens are what the decoder's second attention reads; without its own encoder a model
- * with such layers needs tokens from outside. */
+/* An encoder's tokens are what the decoder's second attention reads; without its own encoder a
+ * model with such layers needs tokens from outside. */
 static void test_encoders(void **state)
 {
     (void)state;

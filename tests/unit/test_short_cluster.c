@@ -189,7 +189,8 @@ static void test_bundled_sheets(void **state)
     }
 }
 
-/* Names as drivers print them: by whole words, with the memory that they state; what is not known is not guessed. */
+/* Names as drivers print them: by whole words, with the memory that they state; what is not
+ * known is not guessed. */
 static void test_product_names(void **state)
 {
     (void)state;
@@ -404,7 +405,8 @@ static GPtrArray *warnings_of(const char *text)
     return warnings;
 }
 
-/* A rate that equals a data sheet's peak causes a warning, not an error; so does each peak of each sheet. */
+/* A rate that equals a data sheet's peak causes a warning, not an error; so does each peak of
+ * each sheet. */
 static void test_peaks_are_asked_about(void **state)
 {
     (void)state;

@@ -453,7 +453,8 @@ static void test_reading_beside_a_writer(void **state)
     assert_error(error, KILTER_ERROR_FAILED, "opened for reading only");
 }
 
-/* Reading leaves nothing beside the store, also beside one that is refused; while another process has it open, that one's files stay. */
+/* Reading leaves nothing beside the store, also beside one that is refused; while another
+ * process has it open, that one's files stay. */
 static void test_reading_leaves_nothing(void **state)
 {
     const Place *place = *state;

@@ -257,7 +257,8 @@ static gsize page_of(const char *file, const char *table)
     return at;
 }
 
-/* A page that says that it has no rows: what is there is sealed, but what is missing has no seal. */
+/* A page that says that it has no rows: what is there is sealed, but what is missing has no
+ * seal. */
 static void check_lost_rows_are_refused(const Place *place, int version)
 {
     enum { CELLS_AT = 3 }; /* number of cells in a page's header, two bytes */
@@ -289,7 +290,8 @@ static void test_lost_rows_are_refused(void **state)
         check_lost_rows_are_refused(*state, version);
 }
 
-/* A store of version 2 has other tables: its rows are read, and written anew, with all that they said. */
+/* A store of version 2 has other tables: its rows are read, and written anew, with all that they
+ * said. */
 static void test_version_2(void **state)
 {
     const Place *place = *state;

@@ -142,8 +142,8 @@ static void test_slowdown(void **state)
     free_case(&c);
 }
 
-/* Computation slows a ring, by crossbar and over links. Both slow one another: the second backward takes 25 ms, in which
- * the ring makes 20 ms of progress. */
+/* Computation slows a ring, by crossbar and over links. Both slow one another: the second backward
+ * takes 25 ms, in which the ring makes 20 ms of progress. */
 static void test_interference(void **state)
 {
     (void)state;

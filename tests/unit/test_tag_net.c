@@ -147,7 +147,8 @@ static void keep_weights(void *context, const TagNet *net, uint32_t epoch, doubl
     memcpy(context, net->weight, NET_SIZE * sizeof(double));
 }
 
-/* A few epochs: bit for bit the same weights by 1, 2 and 8 threads, and lessons that were learnt. */
+/* A few epochs: bit for bit the same weights by 1, 2 and 8 threads, and lessons that were
+ * learnt. */
 static void test_training(void **state)
 {
     enum { LESSONS = 11 };

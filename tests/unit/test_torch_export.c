@@ -236,8 +236,8 @@ static Graph *read_program(Exported *p, Layout layout)
 
 /* --- tests --- */
 
-/* Attention of two heads of 4 over 5 tokens, whose projections have biases. With `open` samples and tokens are
- * symbols. */
+/* Attention of two heads of 4 over 5 tokens, whose projections have biases. With `open` samples and
+ * tokens are symbols. */
 static Exported attention(bool open)
 {
     Exported p = exported_new();

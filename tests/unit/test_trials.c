@@ -150,7 +150,8 @@ static void test_plain(void **state)
     toy_clear(&toy);
 }
 
-/* The trials that the command lists, in the set's order: all of them only if the sealed ones are asked for. */
+/* The trials that the command lists, in the set's order: all of them only if the sealed ones are
+ * asked for. */
 static void check_listed(const Toy *toy, const TrialSet *set, bool sealed)
 {
     g_autoptr(Sandbox) box = sandbox_new();

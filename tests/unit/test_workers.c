@@ -57,7 +57,8 @@ static void test_each_comes_back_once(void **state)
         most = MAX(most, workers_most(workers));
     }
     assert_int_equal(workers_in_flight(workers), 0);
-    /* More were in flight than there are threads, the more the shorter they are: milliseconds' worth. */
+    /* More were in flight than there are threads, the more the shorter they are: milliseconds'
+     * worth. */
     assert_true(most > THREADS * (1 + 3 * fmin(1, 1000 / longest_us)));
 }
 
@@ -170,8 +171,8 @@ static bool look(const SweepProgress *progress, void *data)
     return progress->done == 0;
 }
 
-/* Before anything is known of their times, as many configurations are claimed as there are threads, so that other
- * processes get the rest. */
+/* Before anything is known of their times, as many configurations are claimed as there are threads,
+ * so that other processes get the rest. */
 static void test_claims(void **state)
 {
     (void)state;

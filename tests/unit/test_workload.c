@@ -16,8 +16,8 @@ static void test_samples_and_tokens(void **state)
         {"bert-base:layers=1,seq=32,global_batch=16", 16, 512},
         {"vit:layers=1,global_batch=16", 16, 0},
         {"vgg19:width=8,fc=64,global_batch=16", 16, 0},
-        /* the first two read their word embeddings, which are the head's, before any input; small models
-         * of files have 9 tokens */
+        /* the first two read their word embeddings, which are the head's, before any input; small
+         * models of files have 9 tokens */
         {"llama-3.2-1b:small=2,seq=32,global_batch=16", 16, 144},
         {"gemma-2-9b:small=2,seq=32,global_batch=16", 16, 144},
         {"llama-3.1-8b:small=2,seq=32,global_batch=16", 16, 144},

@@ -20,8 +20,9 @@ Architecture *config_read(const char *path, struct json_t *root, const char *lik
 struct json_t *config_facts(const Architecture *architecture, const char *path);
 
 /* The rank of the adapters of low rank that a file of PEFT, or the one in a folder, says, and the
- * words of `target` (TrainedParts). Rates of learning and scales have no effect here. Whether a value
- * of train= may be such a file. KILTER_ERROR_INPUT names the file and the key. Caller frees. */
+ * words of `target` (TrainedParts). Rates of learning and scales have no effect here. Whether a
+ * value of train= may be such a file. KILTER_ERROR_INPUT names the file and the key. Caller
+ * frees. */
 bool peft_read(const char *path, uint32_t *rank, char **target, GError **error);
 bool peft_is(const char *path);
 

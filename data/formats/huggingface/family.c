@@ -352,8 +352,8 @@ static bool check_rows(Reader *r, const Families *families)
     return true;
 }
 
-/* The row of the encoder, an expression over the whole file, or NULL. That of a model whose text has
- * a row of its own is said by the whole's. Caller frees. */
+/* The row of the encoder, an expression over the whole file, or NULL. That of a model whose text
+ * has a row of its own is said by the whole's. Caller frees. */
 static char *encoder_of(Reader *r, const Families *families)
 {
     const char *whole =

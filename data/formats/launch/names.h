@@ -48,17 +48,17 @@ typedef enum {
 /* The name of the file of batches beside accelerate's configuration goes on so. */
 #define LAUNCH_ARGUMENTS ".arguments.json"
 
-/* The rows; free with g_array_unref. Flags of Megatron-LM are without "--", and FlagScale and Bridge
- * have them with '_'; other frameworks have paths: "zero_optimization.stage". */
+/* The rows; free with g_array_unref. Flags of Megatron-LM are without "--", and FlagScale and
+ * Bridge have them with '_'; other frameworks have paths: "zero_optimization.stage". */
 GArray *launch_names_read(GError **error);
 
-/* Sets words of value [WORDS] from a framework's name and its value (NULL: a switch), by all rows for
- * both; false if there are none, or the word is a number and the value is not. */
+/* Sets words of value [WORDS] from a framework's name and its value (NULL: a switch), by all rows
+ * for both; false if there are none, or the word is a number and the value is not. */
 bool launch_take(const GArray *names, const char *framework, const char *name,
                  const char *text, char **value);
 
-/* Calls `write` for each name of a framework that says one of the words, in the order of the rows; text
- * NULL: a switch. */
+/* Calls `write` for each name of a framework that says one of the words, in the order of the rows;
+ * text NULL: a switch. */
 void launch_write(const GArray *names, const char *framework, char *const *value,
                   void (*write)(void *data, const char *name, const char *text),
                   void *data);

@@ -455,8 +455,8 @@ static bool looks_like_row(const GPtrArray *words)
            g_ascii_isalpha(*(const char *)words->pdata[2]);
 }
 
-/* Why a row's bus bandwidth is not that of the test among the listed ranks, as where each process was a
- * world of its own; NULL: it is, or cannot be told. */
+/* Why a row's bus bandwidth is not that of the test among the listed ranks, as where each process
+ * was a world of its own; NULL: it is, or cannot be told. */
 static const char *wrong_ratio(const Reader *reader, const GPtrArray *words)
 {
     const double rounding = 0.01, tolerance = 0.01; /* two decimals */

@@ -8,9 +8,10 @@
 /* X(op, shape, fold, build, n, value): the name of an op; the rule that gives its output's shape
  * (onnx_SHAPE_shape), the one that computes it of constants (onnx_fold_FOLD) and the one that makes
  * it an op of the graph (builder_BUILD), each `none` where there is no such rule; of ops that work
- * element by element the number of inputs (n, else 0); and the formula for elements a and b of their
- * inputs, or for a result and the next element of a reduction. NAN: no formula, so that the op is
- * neither folded nor told by its curve. `whole`: the result is an integer. ALPHA and BETA are attributes with a default. Sorted by name. */
+ * element by element the number of inputs (n, else 0); and the formula for elements a and b of
+ * their inputs, or for a result and the next element of a reduction. NAN: no formula, so that the
+ * op is neither folded nor told by its curve. `whole`: the result is an integer. ALPHA and BETA
+ * are attributes with a default. Sorted by name. */
 /* clang-format off */
 #define ONNX_OPS(X) \
   X(Abs,                 same,        elements,  none,       1, fabs(a)) \

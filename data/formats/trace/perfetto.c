@@ -133,8 +133,8 @@ static uint64_t number_of(Perfetto *perfetto, uint32_t kind, const json_t *event
     return number;
 }
 
-/* --- tracks: of the process, then of its threads, then those that take what overlaps in a thread; the
- * last is its counter's --- */
+/* --- tracks: of the process, then of its threads, then those that take what overlaps in a thread;
+ * the last is its counter's --- */
 
 enum { THREADS = 64, TRACKS = 1 << 12, COUNTER_TRACK = TRACKS - 1 };
 

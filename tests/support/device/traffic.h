@@ -1,6 +1,6 @@
-/* Counts of what kernels on emulated devices read and write, for a build of the backend's kernels (and of cuBLAS) in which the
- * compiler calls a function at each access to memory (-fsanitize=thread; accesses.cc has these functions in the sanitizer's
- * place). */
+/* Counts of what kernels on emulated devices read and write, for a build of the backend's kernels
+ * (and of cuBLAS) in which the compiler calls a function at each access to memory
+ * (-fsanitize=thread; accesses.cc has these functions in the sanitizer's place). */
 #ifndef KILTER_TESTS_DEVICE_TRAFFIC_H
 #define KILTER_TESTS_DEVICE_TRAFFIC_H
 
@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/* One launch. Bytes of the device's memory: each byte once, those that are read not if the kernel itself wrote them before
- * (what caches of any size cannot save), and as often as they are asked for. */
+/* One launch. Bytes of the device's memory: each byte once, those that are read not if the kernel
+ * itself wrote them before (what caches of any size cannot save), and as often as they are asked
+ * for. */
 typedef struct {
     const char *name;
     uint64_t blocks, threads; /* 0 threads: of a library, whose grid is its own */
@@ -22,7 +23,8 @@ typedef struct {
 
 /* Begins a count, which forgets the last one, of the only device; or ends it. */
 void device_trace(bool on);
-/* Its launches, in the order in which they ran; *n gets their number. Valid until the next device_trace. */
+/* Its launches, in the order in which they ran; *n gets their number. Valid until the next
+ * device_trace. */
 const DeviceLaunch *device_traced(uint32_t *n);
 
 #ifdef __cplusplus

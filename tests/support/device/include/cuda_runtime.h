@@ -1,4 +1,5 @@
-/* The part of CUDA's runtime that the cuda backend uses, on emulated devices (tests/support/device/device.h). */
+/* The part of CUDA's runtime that the cuda backend uses, on emulated devices
+ * (tests/support/device/device.h). */
 #ifndef KILTER_TESTS_DEVICE_CUDA_RUNTIME_H
 #define KILTER_TESTS_DEVICE_CUDA_RUNTIME_H
 
