@@ -486,7 +486,7 @@ static void test_buckets_of_searches(void **state)
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
     assert_true(planner_can(choice->best->planner, PLANNER_SEARCHES));
     assert_string_equal(choice->best->set, "bucket=25MiB");
-    assert_at_most(choice->flow_s, 24.5e-3); /* 24.7 by ddp */
+    assert_at_most(choice->flow_s, 24.8e-3); /* 25.0 by ddp */
 }
 
 /* A plan that is faster by flow than the one that was first is made again under its own options,
@@ -502,7 +502,7 @@ static void test_plans_are_made_again(void **state)
     const PortfolioChoice *choice = g_ptr_array_index(portfolio->choices, 0);
     assert_string_equal(choice->best->planner->name, "joint");
     assert_at_most(choice->flow_s,
-                   0.156); /* .178 by a neighbour, which is .163 by stage */
+                   0.159); /* .18 by a neighbour, which is .165 by stage */
 }
 
 static void test_answers_repeat(void **state)
