@@ -3,7 +3,6 @@
 #include "data/base/path.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "data/base/error.h"
@@ -133,4 +132,9 @@ char **path_list(const char *folder, const char *suffix)
     g_ptr_array_sort(list, names_compare);
     g_ptr_array_add(list, NULL);
     return (char **)g_ptr_array_free(list, FALSE);
+}
+
+bool path_is_yaml(const char *path)
+{
+    return g_str_has_suffix(path, ".yaml") || g_str_has_suffix(path, ".yml");
 }

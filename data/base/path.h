@@ -7,6 +7,7 @@
 #pragma once
 
 #include <glib.h>
+#include <stdbool.h>
 
 /* The first existing DIR/relative over the search path, or NULL. The caller frees it. */
 char *path_find(const char *relative);
@@ -21,6 +22,9 @@ char *path_line(const char *relative, const char *key);
 char **path_folders(void);
 /* The same, as a text for messages. Caller frees. */
 char *path_searched(void);
+
+/* Whether the name ends in .yaml or .yml. */
+bool path_is_yaml(const char *path);
 
 /* Sorted base names (without suffix) of files DIR/folder/(name)suffix over the search
  * path; free with g_strfreev. */

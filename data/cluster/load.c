@@ -9,18 +9,25 @@
 
 #include <string.h>
 
-static bool is_yaml(const char *name)
-{
-    return g_str_has_suffix(name, ".yaml") || g_str_has_suffix(name, ".yml");
-}
-
 /* A name is a path if it looks like one; machines, "4x8xh100-sxm@8x400Gb/s", are not, unless the
  * file exists. */
 static bool load_is_file(const char *name)
 {
-    return is_yaml(name) ||
+    return path_is_yaml(name) ||
            (strchr(name, G_DIR_SEPARATOR) &&
             (!machines_spec_is(name) || g_file_test(name, G_FILE_TEST_EXISTS)));
+}
+
+/* A file of another format is refused with the command that reads it. */
+static bool is_another(const char *name, GError **error)
+{
+    g_autofree char *hint = path_is_yaml(name) ? NULL : format_hint(name, NULL, 0);
+    return hint && *hint && !refuse(error, "%s: expected a cluster%s", name, hint);
+}
+
+static Cluster *read_file(const char *name, GError **error)
+{
+    return is_another(name, error) ? NULL : cluster_read(name, error);
 }
 
 Cluster *cluster_load(const char *name, GError **error)
@@ -29,11 +36,8 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_from_spec(name, error);
     if (random_spec_is(name))
         return cluster_random(name, error);
-    g_autofree char *hint = is_yaml(name) ? NULL : format_hint(name, NULL, 0);
-    if (hint && *hint)
-        return refused(error, "%s: expected a cluster%s", name, hint);
     if (load_is_file(name))
-        return cluster_read(name, error);
+        return read_file(name, error);
     if (machines_spec_is(name))
         return cluster_from_machines(name, error);
     g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
@@ -57,6 +61,8 @@ Cluster *cluster_load(const char *name, GError **error)
             "unknown cluster '%s'; it is a device: 1x%s is a machine of one, 8x%s of "
             "eight",
             name, name, name);
+    if (is_another(name, error))
+        return NULL;
     g_autofree char *expected =
         names_meant(name, (const char *const *)known,
                     "expected the path of a YAML file, machines such as "

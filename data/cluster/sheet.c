@@ -2,7 +2,6 @@
 #include "data/cluster/sheet.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "data/base/assert.h"
 #include "data/base/error.h"
@@ -23,22 +22,28 @@ CLEAR_DEFINE(device_sheet_clear, DeviceSheet, device,
              free_column(device->link, device->n_links, name), g_free(device->bridge),
              *device = (DeviceSheet){0});
 
+static CLEAR_DEFINE(link_sheet_clear, LinkSheet, link,
+                    free_each(link->name, link->source, link->share_source),
+                    g_strfreev(link->alias), *link = (LinkSheet){0});
+
 FREE_DEFINE(sheets_free, Sheets, sheets,
             clear_items(sheets->device, sheets->n_devices, device_sheet_clear),
-            free_column(sheets->link, sheets->n_links, name),
-            free_column(sheets->link, sheets->n_links, source),
-            free_column(sheets->link, sheets->n_links, also),
-            free_column(sheets->link, sheets->n_links, share_source),
+            clear_items(sheets->link, sheets->n_links, link_sheet_clear),
             g_free(sheets->device), g_strfreev(sheets->file), yaml_close(sheets->shares),
             free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row,
                       sheets->pcie.row));
 
-bool device_sheet_is_called(const DeviceSheet *device, const char *name)
+static bool sheet_is_called(const char *own, char **alias, const char *name)
 {
-    bool called = device->name && g_ascii_strcasecmp(device->name, name) == 0;
-    for (char **alias = device->alias; !called && alias && *alias; alias++)
+    bool called = own && g_ascii_strcasecmp(own, name) == 0;
+    for (; !called && alias && *alias; alias++)
         called = g_ascii_strcasecmp(*alias, name) == 0;
     return called;
+}
+
+bool device_sheet_is_called(const DeviceSheet *device, const char *name)
+{
+    return sheet_is_called(device->name, device->alias, name);
 }
 
 const DeviceSheet *sheets_device(const Sheets *sheets, const char *name, GError **error)
@@ -68,11 +73,8 @@ const DeviceSheet *sheets_find_pci(const Sheets *sheets, const char *id)
 const LinkSheet *sheets_link(const Sheets *sheets, const char *name, GError **error)
 {
     g_autofree const char **known = g_new0(const char *, sheets->n_links + 1);
-    g_autofree char *lower = g_ascii_strdown(name, -1),
-                    *word = g_strdup_printf(" %s ", lower);
     for (uint32_t i = 0; i < sheets->n_links; i++) {
-        if (strcmp(sheets->link[i].name, lower) == 0 ||
-            strstr(sheets->link[i].also, word))
+        if (sheet_is_called(sheets->link[i].name, sheets->link[i].alias, name))
             return &sheets->link[i];
         known[i] = sheets->link[i].name;
     }

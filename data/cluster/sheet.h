@@ -54,7 +54,7 @@ typedef struct {
 
 typedef struct {
     char *name, *source, *share_source;
-    char *also;       /* its other names, with a space on each side */
+    char **alias;
     double bandwidth; /* bytes/s of one direction of one link */
     double share;     /* 0 to 1: the part that large messages of collectives reach */
     double to_nic; /* the part that a message to a NIC reaches; 0: it is no way to NICs */

@@ -62,7 +62,8 @@ typedef struct {
     uint32_t alias_count, product_count, pci_count, peak_count, port_count, peers_count;
 } DeviceText;
 typedef struct {
-    char *name, *also, *source;
+    char *name, *source, **alias;
+    uint32_t alias_count;
     LINK_SHEET_MEMBERS(MEMBER_TEXT)
 } LinkText;
 typedef struct {
@@ -96,8 +97,8 @@ typedef struct {
 /* clang-format off */
 static const cyaml_schema_value_t NAME = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 1, NAME_MAX_BYTES)};
-#define NAMES(key, member) \
-    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, DeviceText, member, &NAME, 1, SHEET_NAMES_MAX)
+#define NAMES(key, Text, member) \
+    CYAML_FIELD_SEQUENCE(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, Text, member, &NAME, 1, SHEET_NAMES_MAX)
 static const cyaml_schema_field_t PEAK[] = {
     TEXT("format", PeakText, format, NAME_MAX_BYTES),
     TEXT("rate", PeakText, rate, NAME_MAX_BYTES), CYAML_FIELD_END};
@@ -110,9 +111,9 @@ static const cyaml_schema_field_t PEERS[] = {
 #define CHIP_FIELD(T, V, key, ...) OPTIONAL_TEXT(#key, DeviceText, chip.key, NAME_MAX_BYTES),
 static const cyaml_schema_field_t DEVICE[] = {
     TEXT("name", DeviceText, name, NAME_MAX_BYTES), TEXT("description", DeviceText, description, SHEET_TEXT_MAX),
-    NAMES("aliases", alias),
-    NAMES("names", product),
-    NAMES("pci", pci),
+    NAMES("aliases", DeviceText, alias),
+    NAMES("names", DeviceText, product),
+    NAMES("pci", DeviceText, pci),
     CHIP_SHEET_MEMBERS(CHIP_FIELD)
     LIST("peak", DeviceText, peak, PeakText, PEAK, SHEET_FORMATS),
     LIST("links", DeviceText, port, PortText, PORT, SHEET_MAX_LINKS),
@@ -123,7 +124,7 @@ static const cyaml_schema_value_t DEVICE_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, DeviceText, DEVICE)};
 
 static const cyaml_schema_field_t LINK[] = {
-    TEXT("name", LinkText, name, NAME_MAX_BYTES), OPTIONAL_TEXT("also", LinkText, also, SHEET_TEXT_MAX),
+    TEXT("name", LinkText, name, NAME_MAX_BYTES), NAMES("aliases", LinkText, alias),
     LINK_SHEET_MEMBERS(MEMBER_FIELD)
     TEXT("source", LinkText, source, SHEET_TEXT_MAX), CYAML_FIELD_END};
 static const cyaml_schema_field_t ROW[] = {ROW_MEMBERS(MEMBER_FIELD) CYAML_FIELD_END};
@@ -297,7 +298,7 @@ static bool read_links(Sheets *sheets, GError **error)
         const LinkText *of = &text->link[i];
         link->name = g_strdup(of->name);
         link->source = g_strdup(of->source);
-        link->also = g_strdup_printf(" %s ", of->also ? of->also : "");
+        link->alias = copy_names(of->alias, of->alias_count);
         if (!READ_NUMBERS(yaml, yaml_at(yaml, "links[%u]", i), LINK_SHEET_MEMBER, of,
                           link, error))
             return false;

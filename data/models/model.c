@@ -4,6 +4,7 @@
 #include "data/base/error.h"
 #include "data/base/json.h"
 #include "data/base/names.h"
+#include "data/base/path.h"
 #include "data/formats/format.h"
 #include "data/formats/huggingface/config.h"
 #include "data/formats/onnx/model.h"
@@ -362,9 +363,9 @@ static bool is_file(const char *spec, const char *name)
 {
     g_autofree char *named = model_file_named(name);
     return named || (*name && (g_file_test(name, G_FILE_TEST_EXISTS) ||
-                               g_str_has_suffix(name, ".json") ||
-                               model_file_is_yaml(name) || hub_is_id(name) ||
-                               onnx_is(name) || g_str_has_prefix(spec, PROFILE_PREFIX)));
+                               g_str_has_suffix(name, ".json") || path_is_yaml(name) ||
+                               hub_is_id(name) || onnx_is(name) ||
+                               g_str_has_prefix(spec, PROFILE_PREFIX)));
 }
 
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)

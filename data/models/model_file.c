@@ -94,11 +94,6 @@ char *model_file_path(const char *path)
                : g_strdup(path);
 }
 
-bool model_file_is_yaml(const char *path)
-{
-    return g_str_has_suffix(path, ".yaml") || g_str_has_suffix(path, ".yml");
-}
-
 /* Python writes NaN, Infinity and -Infinity, which JSON has not: the text with null in their
  * places, or NULL if it has none of them. Caller frees. */
 static char *plain_numbers(const char *text, size_t length)
@@ -146,7 +141,7 @@ json_t *model_file_load(const char *path, GError **error)
     if (!text)
         return NULL;
     g_autofree char *plain = plain_numbers(text, length);
-    const bool yaml = model_file_is_yaml(path);
+    const bool yaml = path_is_yaml(path);
     json_auto_t *root = yaml ? yaml_to_json(path, text, length, error)
                         : plain
                             ? json_loads(plain, JSON_REJECT_DUPLICATES, &wrong)

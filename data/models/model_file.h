@@ -21,9 +21,6 @@ char *model_file_path(const char *path);
 /* "Llama-3.1-8B" for .../Llama-3.1-8B/config.json and .../Llama-3.1-8B.json. Caller frees. */
 char *model_file_name(const char *path);
 
-/* Whether the name is that of a model in the block language. */
-bool model_file_is_yaml(const char *path);
-
 /* The object of a file in JSON (with Python's Infinity and NaN as null), YAML or ONNX, or of a
  * profile's tables. NULL with KILTER_ERROR_INPUT. */
 json_t *model_file_load(const char *path, GError **error);

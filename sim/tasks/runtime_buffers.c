@@ -77,8 +77,8 @@ static void keep_gradients(Adding *a, uint32_t n)
  * own, lies in the whole one, which stays. (Those accumulated in float32 stand already.) */
 static void keep_whole(Adding *a, uint32_t n)
 {
-    g_autofree uint32_t *part =
-        g_new0(uint32_t, graph_n_tensors(a->graph)); /* 1 + buffer */
+    /* [tensor]: 1 + its buffer */
+    g_autofree uint32_t *part = g_new0(uint32_t, graph_n_tensors(a->graph));
     for (uint32_t b = 0; b < n; b++)
         if (at(a, b)->host_bytes == 0 &&
             sim_is_final_gradient(a->plan->use, at(a, b), a->program, a->graph))
@@ -90,8 +90,8 @@ static void keep_whole(Adding *a, uint32_t n)
             whole->busy_until != at(a, of - 1)->birth)
             continue;
         whole->stands = true;
-        if (a->runtime->float_gradients ==
-            0) /* DeepSpeed flattens the parts to copy them */
+        /* DeepSpeed flattens the parts to copy them */
+        if (a->runtime->float_gradients == 0)
             at(a, of - 1)->element_bytes = 0;
     }
 }
