@@ -16,8 +16,6 @@ void report_parts_clear(ReportParts *report)
 {
     g_clear_pointer(&report->part, g_ptr_array_unref);
     g_clear_pointer(&report->store, store_close);
-    if (report->page)
-        g_string_free(report->page, TRUE);
 }
 
 /* --- what there is --- */

@@ -19,8 +19,7 @@ typedef struct {
 typedef struct {
     const char *file;
     Store *store;
-    GPtrArray *part; /* ReportPart, with the experiments of a paper together */
-    GString *page;
+    GPtrArray *part;   /* ReportPart, with the experiments of a paper together */
     ClaimsCount count; /* of all parts */
 } ReportParts;
 

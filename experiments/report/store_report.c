@@ -24,16 +24,9 @@
 enum { LEAST_DIGITS = 7, MOST_LINKS = 6 };
 
 typedef struct {
-    GString *page;
-    const char *experiment;
+    json_t *list;
     GHashTable *rows; /* number as text -> GPtrArray of ordinals */
 } Drawn;
-
-/* The id of an experiment's row, which links lead to. Caller frees. */
-static char *report_row_id(const char *experiment, const char *ordinal)
-{
-    return g_strdup_printf("%s-row-%s", experiment, ordinal);
-}
 
 /* The row's ordinal under each of its numbers. */
 static void know_row(uint32_t n_columns, char **value, char **column, void *data)
@@ -52,51 +45,35 @@ static void know_row(uint32_t n_columns, char **value, char **column, void *data
     }
 }
 
-/* Appends "what, what" to the texts and "number, number" to the numbers. */
-static void add_value(const char *value, GString *texts, GString *numbers)
+/* Adds the row to the list, unless there are enough or it is there. */
+static void add_link(json_t *links, const char *ordinal)
 {
-    double number;
-    GString *to = number_is(value, &number) ? numbers : texts;
-    if (to->len > 0)
-        g_string_append(to, ", ");
-    if (to == texts) {
-        g_string_append(to, value);
-        return;
-    }
-    char shown[G_ASCII_DTOSTR_BUF_SIZE];
-    g_string_append(to, g_ascii_formatd(shown, sizeof shown, "%.4g", number));
+    bool there = json_array_size(links) >= MOST_LINKS;
+    for (size_t i = 0; i < json_array_size(links); i++)
+        there |= strcmp(json_string_value(json_array_get(links, i)), ordinal) == 0;
+    if (!there)
+        json_array_append_new(links, json_text(ordinal));
 }
 
-/* A link to the row, unless there are enough or it is there. */
-static void add_link(const Drawn *drawn, const char *ordinal, GHashTable *seen)
+/* The rows that the query names, and those that have a number of the bar. */
+static json_t *report_links_json(const Drawn *drawn, uint32_t n_columns, char **value,
+                                 char **column)
 {
-    const guint n = g_hash_table_size(seen);
-    if (n >= MOST_LINKS || !g_hash_table_add(seen, g_strdup(ordinal)))
-        return;
-    g_autofree char *id = report_row_id(drawn->experiment, ordinal);
-    g_string_append(drawn->page, n ? ", " : "");
-    page_anchor(drawn->page, id, ordinal);
-}
-
-/* Links to the rows that the query names, and to those that have a number of the bar. */
-static void add_links(const Drawn *drawn, uint32_t n_columns, char **value, char **column)
-{
-    g_autoptr(GHashTable) seen = text_table(NULL);
-    g_string_append(drawn->page, "<td>");
+    json_t *links = json_array();
     for (uint32_t i = 0; i < n_columns; i++) {
         if (!value[i])
             continue;
         if (strcmp(column[i], FIGURE_ROWS) == 0) {
             g_auto(GStrv) named = g_strsplit(value[i], " ", -1);
             for (char **ordinal = named; *ordinal; ordinal++)
-                add_link(drawn, *ordinal, seen);
+                add_link(links, *ordinal);
             continue;
         }
         const GPtrArray *same = g_hash_table_lookup(drawn->rows, value[i]);
         for (guint k = 0; same && k < same->len; k++)
-            add_link(drawn, same->pdata[k], seen);
+            add_link(links, same->pdata[k]);
     }
-    g_string_append(drawn->page, "</td>\n");
+    return links;
 }
 
 /* Columns that say where gnuplot draws, or which rows to lead to. */
@@ -106,24 +83,28 @@ static const char *const PLACES[] = {"panel", "group",   "seat",      "slot",
 static void add_drawn(uint32_t n_columns, char **value, char **column, void *data)
 {
     const Drawn *drawn = data;
-    g_autoptr(GString) texts = g_string_new(NULL), numbers = g_string_new(NULL);
-    for (uint32_t i = 0; i < n_columns; i++)
-        if (value[i] && !g_strv_contains(PLACES, column[i]))
-            add_value(value[i], texts, numbers);
-    g_string_append(drawn->page, "<tr>\n");
-    page_cell(drawn->page, texts->str);
-    page_cell(drawn->page, numbers->str);
-    add_links(drawn, n_columns, value, column);
-    page_row_end(drawn->page);
+    json_t *texts = json_array(), *numbers = json_array();
+    for (uint32_t i = 0; i < n_columns; i++) {
+        double number;
+        if (!value[i] || g_strv_contains(PLACES, column[i]))
+            continue;
+        if (number_is(value[i], &number))
+            json_array_append_new(numbers, json_number(number));
+        else
+            json_array_append_new(texts, json_text(value[i]));
+    }
+    json_array_append_new(drawn->list,
+                          json_pack("{s:o, s:o, s:o}", "texts", texts, "numbers", numbers,
+                                    "links",
+                                    report_links_json(drawn, n_columns, value, column)));
 }
 
-/* A table with a row for each bar or point of the picture: its texts and numbers, and links to the
- * experiment's rows that the query names (FIGURE_ROWS) or that have one of these numbers. The
- * experiment must have selected its rows. */
+/* Each bar or point of the picture: its texts and numbers, and the ordinals of the experiment's
+ * rows that the query names (FIGURE_ROWS) or that have one of these numbers. The experiment must
+ * have selected its rows. */
 static bool report_add_drawn(const ReportParts *report, const ReportPart *part,
-                             GError **error)
+                             json_t *list, GError **error)
 {
-    static const char *const COLUMNS[] = {"bar or point", "numbers", "rows", NULL};
     g_autoptr(GHashTable) rows = text_table((GDestroyNotify)g_ptr_array_unref);
     g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
@@ -131,16 +112,9 @@ static bool report_add_drawn(const ReportParts *report, const ReportPart *part,
         "search_time_s, peak_memory_bytes FROM result WHERE experiment = '%s'",
         name);
     g_autofree char *query = figure_query(part->name, ".sql", error);
-    if (!query || !store_query(report->store, sql, know_row, rows, error))
-        return false;
-    Drawn drawn = {report->page, part->name, rows};
-    g_string_append(report->page, "<details>\n");
-    page_add(report->page, "summary", "Numbers of the picture");
-    page_table(report->page, COLUMNS);
-    const bool good = store_query(report->store, query, add_drawn, &drawn, error);
-    page_table_end(report->page);
-    g_string_append(report->page, "</details>\n");
-    return good;
+    Drawn drawn = {list, rows};
+    return query && store_query(report->store, sql, know_row, rows, error) &&
+           store_query(report->store, query, add_drawn, &drawn, error);
 }
 
 /* --- remarks on papers as a whole --- */
@@ -195,59 +169,38 @@ static bool report_remarks(json_t *row, const char *paper, GError **error)
 
 /* --- rows of an experiment, folded below its figure --- */
 
-static void add_cells(GString *page, uint32_t n_columns, char **value, char **column)
+/* Adds an object with the columns that have a value; numbers of seconds and bytes as such. */
+static void report_add_row(uint32_t n_columns, char **value, char **column, void *list)
 {
+    json_t *row = json_object();
     for (uint32_t i = 0; i < n_columns; i++) {
         double number;
-        if (strcmp(column[i], "run") == 0) {
-            g_autofree char *id = g_strdup_printf("run-%s", value[i]);
-            page_link(page, id, value[i]);
-        } else if (strcmp(column[i], "identity") != 0 && number_is(value[i], &number))
-            page_number(page, number, "%.6g");
-        else
-            page_cell(page, value[i]);
+        const bool measure =
+            g_str_has_suffix(column[i], "_s") || g_str_has_suffix(column[i], "_gib");
+        if (value[i] && *value[i])
+            json_object_set_new(row, column[i],
+                                measure && number_is(value[i], &number)
+                                    ? json_number(number)
+                                    : json_text(value[i]));
     }
-    page_row_end(page);
-}
-
-typedef struct {
-    GString *page;
-    const char *experiment;
-} ReportRows;
-
-static void add_result(uint32_t n_columns, char **value, char **column, void *to)
-{
-    const ReportRows *list = to;
-    g_autofree char *id = report_row_id(list->experiment, value[0]);
-    page_row_of(list->page, id);
-    add_cells(list->page, n_columns, value, column);
+    json_array_append_new(list, row);
 }
 
 /* The rows of an experiment, each with its question's identity and the run that answered it. */
-static bool add_rows(const ReportParts *report, const ReportPart *part, GError **error)
+static bool add_rows(const ReportParts *report, const ReportPart *part, json_t *list,
+                     GError **error)
 {
-    static const char *const COLUMNS[] = {
-        "#row",     "model",       "cluster",  "planner", "axes",
-        "fidelity", "granularity", "#GPUs",    "status",  "#iteration s",
-        "#bound s", "#peak GiB",   "identity", "run",     NULL};
     g_autofree char *name = report_quoted(part->name);
     g_autofree char *sql = g_strdup_printf(
         "SELECT ordinal, model, cluster, entry || "
         "coalesce((SELECT ' (' || group_concat(key || '=' || value, ' ') || ')' "
-        "FROM json_each(detail, '$.strategy')), ''), axes, fidelity, granularity, gpus, "
-        "status || coalesce(': ' || message, ''), iteration_time_s, lower_bound_s, "
-        "peak_memory_bytes / 1073741824.0, substr(hash, 1, 16) AS identity, run FROM "
-        "result "
+        "FROM json_each(detail, '$.strategy')), '') AS planner, axes, fidelity, "
+        "granularity, gpus, status || coalesce(': ' || message, '') AS status, "
+        "iteration_time_s, lower_bound_s, peak_memory_bytes / 1073741824.0 AS peak_gib, "
+        "substr(hash, 1, 16) AS identity, run FROM result "
         "WHERE experiment = '%s' ORDER BY ordinal",
         name);
-    g_string_append(report->page, "<details>\n");
-    page_add(report->page, "summary", "Rows of %s", part->name);
-    page_table(report->page, COLUMNS);
-    ReportRows list = {report->page, part->name};
-    const bool good = store_query(report->store, sql, add_result, &list, error);
-    page_table_end(report->page);
-    g_string_append(report->page, "</details>\n");
-    return good;
+    return store_query(report->store, sql, report_add_row, list, error);
 }
 
 /* --- claims --- */
@@ -404,22 +357,15 @@ static json_t *report_figure_json(ReportParts *report, const ReportPart *part, b
     bool good = experiment_select(part->experiment, report->store, error) &&
                 add_picture(report, part, first, row, error);
     if (good && report->part->len == 1) { /* pages of one figure have its rows */
-        report->page = g_string_new(NULL);
-        good = report_add_drawn(report, part, error) && add_rows(report, part, error);
-        json_object_set_new(row, "rows", json_text(report->page->str));
+        json_t *drawn = json_array(), *rows = json_array();
+        json_object_update_new(row,
+                               json_pack("{s:o, s:o}", "drawn", drawn, "rows", rows));
+        good = report_add_drawn(report, part, drawn, error) &&
+               add_rows(report, part, rows, error);
     }
     if (!good)
         g_clear_pointer(&row, json_decref);
     return row;
-}
-
-static void add_run_json(uint32_t n_columns, char **value, char **column, void *list)
-{
-    json_t *run = json_object();
-    for (uint32_t i = 0; i < n_columns; i++)
-        if (value[i] && *value[i])
-            json_object_set_new(run, column[i], json_text(value[i]));
-    json_array_append_new(list, run);
 }
 
 /* --- pages --- */
@@ -492,7 +438,7 @@ char *report_store(const char *file, const char *const *names, const char *runni
             one ? "SELECT id, command, version, revision, started FROM run ORDER BY id"
                 : "SELECT min(id) AS id, command, version, revision, min(started) AS "
                   "started FROM run GROUP BY command, version, revision ORDER BY 1",
-            add_run_json, runs, error) &&
+            report_add_row, runs, error) &&
         add_parts(&report, papers, sweeps, error))
         page = page_of(json_array_size(papers) > 0 ? "papers.html" : "sweep.html",
                        heading, facts, error);
