@@ -38,12 +38,12 @@ Cluster *cluster_load(const char *name, GError **error)
         return cluster_random(name, error);
     if (load_is_file(name))
         return read_file(name, error);
-    if (machines_spec_is(name))
-        return cluster_from_machines(name, error);
     g_autofree char *relative = g_strdup_printf("clusters/%s.yaml", name);
     g_autofree char *path = path_find(relative);
     if (path)
         return cluster_read(path, error);
+    if (machines_spec_is(name))
+        return cluster_from_machines(name, error);
     g_auto(GStrv) known = path_list("clusters", ".yaml");
     if (!*known) {
         g_autofree char *searched = path_searched();
@@ -63,10 +63,10 @@ Cluster *cluster_load(const char *name, GError **error)
             name, name, name);
     if (is_another(name, error))
         return NULL;
-    g_autofree char *expected =
-        names_meant(name, (const char *const *)known,
-                    "expected the path of a YAML file, machines such as "
-                    "4x8xh100-sxm@8xib-ndr, a network such as star:hosts=8, or a name "
-                    "that kilter clusters lists");
+    g_autofree char *expected = names_meant(
+        name, (const char *const *)known,
+        "expected the path of a YAML file, machines such as "
+        "4x8xh100-sxm@8xib-ndr or 2xp5.48xlarge (data/instances.txt), a network "
+        "such as star:hosts=8, or a name that kilter clusters lists");
     return refused(error, "unknown cluster '%s'; %s", name, expected);
 }

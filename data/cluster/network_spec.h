@@ -24,9 +24,13 @@ char *network_spec_text(const NetworkSpec *spec);
 /* The cluster that a text describes. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_spec(const char *text, GError **error);
 
-/* Whether a cluster's name lists machines, "4x8xh100-sxm@8xib-ndr+2x8xh20": it begins with a number
- * and 'x'. Groups without a network card have that of the last one that names it. */
+/* Whether a cluster's name lists machines, "4x8xh100-sxm@8xib-ndr+2xp4d.24xlarge": it begins with a
+ * number and 'x', or with a name of data/instances.txt. Groups without a network card have that of
+ * the last one that names it. */
 bool machines_spec_is(const char *text);
+/* The machine that a cloud or a vendor calls so, "8xh100-sxm@32xeth-100", by data/instances.txt; ""
+ * if none does. Caller frees. */
+char *machines_instance(const char *name);
 /* The cluster of these machines. KILTER_ERROR_INPUT. */
 Cluster *cluster_from_machines(const char *text, GError **error);
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/free.h"
+#include "data/base/path.h"
 #include "data/cluster/members.h"
 #include "data/cluster/network_spec.h"
 
@@ -79,9 +81,40 @@ Cluster *cluster_from_spec(const char *text, GError **error)
 
 /* --- machines --- */
 
+char *machines_instance(const char *name)
+{
+    g_autofree char *low = g_ascii_strdown(name, -1);
+    const bool azure = g_str_has_prefix(g_strdelimit(low, "_", '-'), "standard-");
+    return path_line("instances.txt", low + (azure ? strlen("standard-") : 0));
+}
+
 bool machines_spec_is(const char *text)
 {
-    return g_regex_match_simple("^[0-9]+x", text, 0, 0);
+    g_autofree char *first = g_strndup(text, strcspn(text, "@+,")),
+                    *instance = machines_instance(g_strstrip(first));
+    return *instance || g_regex_match_simple("^[0-9]+ *[x*]", text, 0, 0);
+}
+
+/* A group without blanks, "8xH100-SXM" of "8 x H100 SXM", and with the machine that an instance's
+ * name stands for. Caller frees. */
+static char *group_plain(char *group)
+{
+    g_autoptr(GRegex) times =
+        g_regex_new(" *(?<=[0-9 ])([x*@,]) *", G_REGEX_RAW, 0, NULL);
+    g_autofree char *tight =
+        g_regex_replace(times, g_strstrip(group), -1, 0, "\\1", 0, NULL);
+    g_strdelimit(tight, "*", 'x');
+    const size_t head = strcspn(tight, "@,"), digits = strspn(tight, "0123456789"),
+                 count = digits && tight[digits] == 'x' ? digits + 1 : 0;
+    g_autofree char *name = g_strndup(tight + count, head - count),
+                    *instance = machines_instance(name);
+    for (size_t i = 0; i < head; i++)
+        tight[i] = tight[i] == ' ' ? '-' : tight[i];
+    if (!*instance)
+        return g_steal_pointer(&tight);
+    const int gpus =
+        (int)(tight[head] == '@' ? strcspn(instance, "@") : strlen(instance));
+    return g_strdup_printf("%.*s%.*s%s", (int)count, tight, gpus, instance, tight + head);
 }
 
 /* Appends a group, "4x8xh100-sxm@8xib-ndr": machines, if more than one, GPUs of each, their device;
@@ -140,8 +173,11 @@ Cluster *cluster_from_machines(const char *text, GError **error)
     g_auto(GStrv) group = g_strsplit(text, "+", -1);
     g_autoptr(GString) yaml = g_string_new("machines:\n");
     const char *nic = NULL;
-    for (uint32_t i = 0; group[i]; i++)
+    for (uint32_t i = 0; group[i]; i++) {
+        char *plain = group_plain(group[i]);
+        put_block(group[i], plain);
         nic = strchr(group[i], '@') ? strchr(group[i], '@') + 1 : nic;
+    }
     bool good = strlen(text) <= LONGEST ||
                 refuse(error, "expected at most %d characters", LONGEST);
     for (uint32_t i = 0; good && group[i]; i++)

@@ -127,11 +127,14 @@ static bool format_sniff_NCCL_TESTS_JSON(const FormatHead *head)
     return *head->start == '{' && head_has_any(head, KEYS);
 }
 
-/* A record of scontrol, or the header of sinfo. */
+/* A record of scontrol, the header of sinfo, or nodes of Kubernetes. */
 static bool format_sniff_SLURM(const FormatHead *head)
 {
     static const char RECORD[] = "NodeName=";
-    static const char *const HEADERS[] = {"NODELIST", "HOSTNAMES", NULL};
+    static const char *const HEADERS[] = {"NODELIST",    "HOSTNAMES",
+                                          "GPU.PRODUCT", "nvidia.com/gpu",
+                                          "amd.com/gpu", "kubernetes.io/hostname",
+                                          NULL};
     for (const char *at = head->text; (at = strstr(at, RECORD)); at++)
         if (at == head->text || g_ascii_isspace(at[-1]))
             return true;

@@ -282,6 +282,78 @@ static void test_slurm_samples(void **state)
     program_runs(sandbox, "clusters m.yaml");
 }
 
+/* Nodes of Kubernetes, as kubectl prints them; instances' names say their cards. */
+static void test_kubernetes(void **state)
+{
+    (void)state;
+    static const char LIST[] =
+        "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    "
+        "labels:\n"
+        "      kubernetes.io/hostname: a\n"
+        "      node.kubernetes.io/instance-type: p5.48xlarge\n"
+        "      nvidia.com/gpu.count: \"8\"\n"
+        "      nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3\n    name: a\n"
+        "- apiVersion: v1\n  metadata:\n    labels:\n      kubernetes.io/hostname: cpu\n"
+        "- apiVersion: v1\n  metadata:\n    labels:\n      kubernetes.io/hostname: b\n"
+        "      node.kubernetes.io/instance-type: p4d.24xlarge\n  spec:\n"
+        "    unschedulable: true\n  status:\n    capacity:\n      nvidia.com/gpu: "
+        "\"8\"\n";
+    static const char SHOWN[] =
+        "Name:     amd-1\nLabels:   amd.com/gpu.product-name=AMD_Instinct_MI300X_OAM\n"
+        "          kubernetes.io/hostname=amd-1\nTaints:   "
+        "amd.com/gpu=present:NoSchedule\n"
+        "Capacity:\n  amd.com/gpu:   8\n";
+    static const char TABLE[] = "NAME  STATUS ROLES  AGE VERSION GPU.PRODUCT GPU.COUNT\n"
+                                "gpu-1 Ready  <none> 31d v1.31.2 NVIDIA-L40S 4\ncpu-1 "
+                                "Ready <none> 31d v1.31.2 <none>\n";
+    static const struct {
+        const char *name, *text, *type;
+        double gpus;
+    } ROW[] = {{"list.yaml", LIST, "a100-40g", 8},
+               {"shown.txt", SHOWN, "mi300x", 8},
+               {"table.txt", TABLE, "l40s", 4}};
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        sandbox_write(sandbox, ROW[i].name, ROW[i].text);
+        g_autofree char *line =
+            g_strdup_printf("cluster import %s -o c.yaml --json", ROW[i].name);
+        json_t *json = program_json(sandbox, line);
+        assert_int_equal(number(json_object_get(json, "types"), ROW[i].type),
+                         ROW[i].gpus);
+        json_decref(json);
+        g_autofree char *written = sandbox_read(sandbox, "c.yaml");
+        assert_true((i == 0) ==
+                    (strstr(written, "nics: 32") && strstr(written, "nics: 4")));
+    }
+}
+
+/* GPUs as nvidia-smi -q, lspci and rocm-smi --showproductname list them. */
+static void test_lists_of_gpus(void **state)
+{
+    (void)state;
+    static const char *const ROW[][2] = {
+        {"GPU 00000000:18:00.0\n    Product Name      : NVIDIA H100 80GB HBM3\n"
+         "    MIG Mode\n        Current   : Disabled\n"
+         "GPU 00000000:2A:00.0\n    Product Name      : NVIDIA H100 80GB HBM3\n",
+         "h100-sxm"},
+        {"18:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)\n"
+         "2a:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 80GB] (rev a1)\n",
+         "a100-80g"},
+        {"=== ROCm System Management Interface ===\n"
+         "GPU[0]\t\t: Card Series: \t\tAMD Instinct MI300X OAM\n"
+         "GPU[1]\t\t: Card Series: \t\tAMD Instinct MI300X OAM\n",
+         "mi300x"}};
+    g_autoptr(Sandbox) sandbox = sandbox_new();
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        sandbox_write(sandbox, "gpus.txt", ROW[i][0]);
+        json_t *json = program_json(sandbox, "cluster import gpus.txt --json");
+        assert_int_equal(number(json, "gpus"), 2);
+        assert_string_equal(json_string_value(json_object_get(json, "device")),
+                            ROW[i][1]);
+        json_decref(json);
+    }
+}
+
 /* Unlike GPUs of a topology file: by their PCI ids. */
 static void test_unlike(void **state)
 {
@@ -346,6 +418,8 @@ int main(void)
         cmocka_unit_test(test_matrix),
         cmocka_unit_test(test_rings_of_some),
         cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_kubernetes),
+        cmocka_unit_test(test_lists_of_gpus),
         cmocka_unit_test(test_slurm_samples),
         cmocka_unit_test(test_unlike),
         cmocka_unit_test(test_indexes),

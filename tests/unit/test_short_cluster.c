@@ -699,6 +699,44 @@ static void test_joined_by_comma(void **state)
     assert_true(cluster && cluster->n_machines == 4);
 }
 
+/* Machines as people and clouds name them are those of the plain text beside it. */
+static void test_names_of_machines(void **state)
+{
+    (void)state;
+    static const char *const ROW[][2] = {
+        {"p5.48xlarge", "8xh100-sxm@32xeth-100"},
+        {"Standard_ND96isr_H100_v5", "8xh100-sxm@8xib-ndr"},
+        {"2xp5.48xlarge+p4d.24xlarge", "2x8xh100-sxm@32xeth-100+8xa100-40g@4xeth-100"},
+        {"2xBM.GPU.H100.8@8xib-ndr", "2x8xh100-sxm@8xib-ndr"},
+        {"2xdgx-h100,host_memory=2TB", "2x8xh100-sxm@8xib-ndr,host_memory=2TB"},
+        {"8x H100 SXM", "8xh100-sxm"},
+        {"8 * NVIDIA H100 80GB HBM3", "8xh100-sxm"},
+        {"2 x 8 x RTX 4090 @ 2x10G", "2x8xrtx-4090@2xeth-10"}};
+    for (size_t i = 0; i < G_N_ELEMENTS(ROW); i++) {
+        char *text[2];
+        for (uint32_t k = 0; k < 2; k++) {
+            g_autoptr(GError) error = NULL;
+            g_autoptr(Cluster) cluster = cluster_load(ROW[i][k], &error);
+            assert_no_error(error);
+            put_block(cluster->name, g_strdup("same"));
+            text[k] = cluster_write(cluster);
+        }
+        assert_string_equal(text[0], text[1]);
+        free_each(text[0], text[1]);
+    }
+    g_autofree char *path = path_find("instances.txt"), *all = text_read(path, NULL);
+    g_auto(GStrv) line = g_strsplit(all, "\n", -1);
+    for (uint32_t i = 0; line[i]; i++) {
+        g_autoptr(GError) error = NULL;
+        if (!g_str_has_prefix(line[i], "  "))
+            continue;
+        g_auto(GStrv) word = g_strsplit(line[i] + 2, "  ", 2);
+        g_autofree char *two = g_strdup_printf("2x%s", word[0]);
+        g_autoptr(Cluster) cluster = cluster_load(two, &error);
+        assert_no_error(error);
+    }
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
@@ -723,6 +761,7 @@ int main(void)
         cmocka_unit_test(test_machines_in_a_word),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_joined_by_comma),
+        cmocka_unit_test(test_names_of_machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The tables of `rocm-smi --showtopo`: weights, hops and types of the links between GPUs; before or
- * after them may be the products' names (--showproductname). */
+ * after them, or alone, may be the products' names (--showproductname). */
 #include <string.h>
 
 #include "data/base/error.h"
@@ -158,6 +158,20 @@ static bool rocm_smi_add_gpus(Rocm *rocm, GError **error)
     return true;
 }
 
+/* Adds the GPUs of which only the products are known; links are those of data sheets. */
+static bool rocm_smi_add_listed(const Rocm *rocm, GError **error)
+{
+    MachineFile *machine = rocm->machine;
+    for (uint32_t i = 0; i < MOST_GPUS && rocm->product[i]; i++)
+        if (!machine_file_add_gpu(machine, rocm->product[i], error))
+            return false;
+    machine->listed = true;
+    return machine->n_gpus > 0 ||
+           rocm_fail(rocm, error,
+                     "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo), or the "
+                     "products of GPU[0], GPU[1], ... (--showproductname)");
+}
+
 bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine,
                     GError **error)
 {
@@ -173,9 +187,9 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
         good = read_line(rocm, *line, error);
     }
     if (good && rocm->n_gpus == 0)
-        good = rocm_fail(rocm, error,
-                         "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo)");
-    good = good && rocm_smi_add_gpus(rocm, error);
+        good = rocm_smi_add_listed(rocm, error);
+    else
+        good = good && rocm_smi_add_gpus(rocm, error);
     free_items(rocm->product, MOST_GPUS);
     free_each(rocm->type, rocm->hops, rocm);
     return good;

@@ -1,4 +1,4 @@
-/* Reading lists of Slurm's nodes, and clusters of them. */
+/* Reading lists of Slurm's or Kubernetes' nodes, and clusters of them. */
 #include "data/formats/machines/slurm.h"
 
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/text.h"
+#include "data/cluster/network_spec.h"
 
 enum { MOST_COLUMNS = 64, MOST_NODE_GPUS = 1024, NAME_BYTES = 90 };
 
@@ -162,7 +163,46 @@ static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
     return true;
 }
 
-/* --- sinfo --- */
+/* --- kubectl get nodes -o yaml or json, kubectl describe node --- */
+
+/* The value of a label in any of these: `key: value`, `"key": "value"`, `key=value`; "" if it is
+ * missing. Caller frees. */
+static char *label_of(const char *record, const char *pattern)
+{
+    g_autofree char *form = g_strdup_printf("(?:%s)\"?[=:]\\s*\"?([\\w.-]+)", pattern);
+    g_autoptr(GRegex) label = g_regex_new(form, G_REGEX_RAW, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    g_regex_match(label, record, 0, &match);
+    char *value = g_match_info_fetch(match, 1);
+    return value ? value : g_strdup("");
+}
+
+/* A list begins as one of its nodes does; it has no name. */
+static bool read_kubernetes(SlurmFile *slurm, GHashTable *seen, const char *text,
+                            GError **error)
+{
+    g_auto(GStrv) record = g_regex_split_simple("^(?:Name:|[-\\s]*\"?apiVersion\"?:)",
+                                                text, G_REGEX_RAW | G_REGEX_MULTILINE, 0);
+    uint32_t line = 1;
+    for (uint32_t i = 0; record[i]; i++) {
+        g_autofree char *name = label_of(record[i], "kubernetes\\.io/hostname|\\sname"),
+                        *type = label_of(record[i], "\\.com/gpu\\.product(?:-name)?|"
+                                                    "gke-accelerator|/gpu-type"),
+                        *count = label_of(
+                            record[i], "\\.com/gpu(?:\\.count)?(?=\"?[=:]\\s*\"?[0-9])"),
+                        *instance = label_of(record[i], "io/instance-type"),
+                        *gres = *count ? g_strdup_printf("gpu:%s:%s", type, count)
+                                       : g_strdup("");
+        const char *off = strstr(record[i], "unschedulable: true") ? "drain" : "";
+        if (*name && !add_node(slurm, seen, line, name, gres, instance, off, error))
+            return false;
+        for (const char *at = record[i]; *at; at++)
+            line += *at == '\n';
+    }
+    return true;
+}
+
+/* --- sinfo, kubectl get nodes -L --- */
 
 /* Appends the names in "gpu[001-003,7],login1". False: malformed, or too many. */
 static bool expand(const char *list, GPtrArray *names)
@@ -222,7 +262,7 @@ static const char *word_at(char *const *word, uint32_t n, int32_t column)
 static bool slurm_read_table(SlurmFile *slurm, GHashTable *seen, const char *text,
                              GError **error)
 {
-    int32_t nodes = -1, gres = -1, features = -1, state = -1;
+    int32_t nodes = -1, gres = -1, count = -1, features = -1, state = -1;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     uint32_t l = 0;
     for (; lines[l]; l++) {
@@ -233,7 +273,9 @@ static bool slurm_read_table(SlurmFile *slurm, GHashTable *seen, const char *tex
             continue;
         if (nodes < 0) {
             nodes = column_of(word, n, "NODELIST", "HOSTNAMES");
-            gres = column_of(word, n, "GRES", "GRES");
+            nodes = nodes < 0 ? column_of(word, n, "NAME", "NODE") : nodes;
+            gres = column_of(word, n, "GRES", "GPU.PRODUCT");
+            count = column_of(word, n, "GPU.COUNT", "GPU");
             features = column_of(word, n, "AVAIL_FEATURES", "FEATURES");
             state = column_of(word, n, "STATE", "STATECOMPACT");
             if (nodes >= 0 && gres < 0)
@@ -246,8 +288,12 @@ static bool slurm_read_table(SlurmFile *slurm, GHashTable *seen, const char *tex
                           "%s:%u: expected names of at most %d nodes such as gpu[01-04], "
                           "got '%.60s'",
                           slurm->file, l + 1, SLURM_MOST_NODES, word_at(word, n, nodes));
+        g_autofree char *gpus = g_strdup(word_at(word, n, gres));
+        if (count >= 0 && !g_str_has_prefix(gpus, "gpu") && *gpus != '<')
+            put_block(gpus, g_strdup_printf("gpu:%s:%s", word_at(word, n, gres),
+                                            word_at(word, n, count)));
         for (guint i = 0; i < names->len; i++)
-            if (!add_node(slurm, seen, l + 1, names->pdata[i], word_at(word, n, gres),
+            if (!add_node(slurm, seen, l + 1, names->pdata[i], gpus,
                           word_at(word, n, features), word_at(word, n, state), error))
                 return false;
     }
@@ -267,12 +313,15 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
     if (!g_utf8_validate(text, -1, NULL))
         return refused(error, "%s: expected text in UTF-8", file);
     if (next_record(text) ? !read_records(slurm, seen, text, error)
-                          : !slurm_read_table(slurm, seen, text, error))
+        : g_regex_match_simple("\\.com/gpu|kubernetes\\.io/", text, G_REGEX_RAW, 0)
+            ? !read_kubernetes(slurm, seen, text, error)
+            : !slurm_read_table(slurm, seen, text, error))
         return NULL;
     if (slurm->node->len == 0)
-        return refused(
-            error, "%s: no GPUs: %u nodes whose Gres has no gpu, as in Gres=gpu:a100:4",
-            file, slurm->n_without);
+        return refused(error,
+                       "%s: no GPUs: %u nodes without them, as in Gres=gpu:a100:4 or "
+                       "nvidia.com/gpu: 4",
+                       file, slurm->n_without);
     return g_steal_pointer(&slurm);
 }
 
@@ -291,7 +340,20 @@ const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
             return NULL;
         found = sheet ? sheet : found;
     }
-    return found;
+    g_autofree char *machine = machines_instance(node->features), /* 8xh100-sxm@... */
+        *device = g_strndup(machine, strcspn(machine, "@"));
+    const char *times = strchr(device, 'x');
+    return found || !times ? found : sheets_device(sheets, times + 1, NULL);
+}
+
+/* The network cards of a node as asked for, or of its instance, "32xeth-100"; "": not known. Caller
+ * frees. */
+static char *cards_of(const SlurmNode *node, const MachineImport *import)
+{
+    g_autofree char *machine = machines_instance(node->features);
+    const char *cards = strchr(machine, '@');
+    return import->nic ? g_strdup_printf("%ux%s", MAX(import->nics, 1), import->nic->name)
+                       : g_strdup(cards ? cards + 1 : "");
 }
 
 /* Appends the node as an entry of a cluster file's machines. */
@@ -307,18 +369,26 @@ static bool add_machine(const SlurmFile *slurm, const SlurmNode *node,
         if (!sheet)
             return refuse(
                 error,
-                "%s: node %s: the type of its %u GPUs is not known (Gres type '%.40s', "
+                "%s: node %s: the type of its %u GPUs is not known (type '%.40s', "
                 "features '%.60s'); expected --gpu NAME, as in --gpu h100-sxm",
                 slurm->file, node->name, gpus->gpus, gpus->type, node->features);
         g_string_append_printf(out, "%s{device: %s, gpus: %u}", i ? ", " : "",
                                sheet->name, gpus->gpus);
     }
     g_string_append(out, "]");
-    if (import->nic)
-        g_string_append_printf(out, ", nic: %s, nics: %u", import->nic->name,
-                               MAX(import->nics, 1));
-    g_string_append_printf(
-        out, ", source: \"Slurm's list of nodes; links by data sheets\"}\n");
+    g_autofree char *cards = cards_of(node, import);
+    const char *times = g_ascii_isdigit(*cards) ? strchr(cards, 'x') : NULL;
+    if (!*cards && slurm->node->len > 1)
+        return refuse(
+            error,
+            "%s: the list does not say how its %u nodes are connected; expected --nic "
+            "NAME, as in --nic ib-ndr",
+            slurm->file, slurm->node->len);
+    if (*cards)
+        g_string_append_printf(out, ", nic: %s, nics: %" G_GUINT64_FORMAT,
+                               times ? times + 1 : cards,
+                               times ? g_ascii_strtoull(cards, NULL, 10) : 1);
+    g_string_append_printf(out, ", source: \"list of nodes; links by data sheets\"}\n");
     return true;
 }
 
@@ -327,12 +397,6 @@ Cluster *slurm_cluster(const SlurmFile *slurm, const Sheets *sheets,
 {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autofree char *name = g_strescape(import->name, NULL);
-    if (slurm->node->len > 1 && !import->nic)
-        return refused(
-            error,
-            "%s: Slurm does not say how its %u nodes are connected; expected --nic "
-            "NAME, as in --nic ib-ndr",
-            slurm->file, slurm->node->len);
     g_string_append_printf(text, "name: \"%s\"\nmachines:\n", name);
     for (guint i = 0; i < slurm->node->len; i++)
         if (!add_machine(slurm, slurm->node->pdata[i], sheets, import, text, error))

@@ -1,6 +1,6 @@
 /* Nodes of a Slurm cluster, as `scontrol show node` (with or without -o) or a table of sinfo lists
- * them: names, and GPUs by their type where Slurm has one. Links and networks are in neither; the
- * former come from data sheets. */
+ * them, or of Kubernetes, as kubectl does: names, and GPUs by their type where there is one. Links
+ * are in neither, and come from data sheets. */
 #pragma once
 
 #include "data/formats/machines/machine_file.h"

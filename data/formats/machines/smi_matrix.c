@@ -1,6 +1,7 @@
 /* The matrix of `nvidia-smi topo -m`, as found in terminals, logs and bug reports: with the
  * escape codes of its underlined header, indented, after a prompt, with tabs or blanks, with
- * rows missing; or only a list of the GPUs, as nvidia-smi prints with -L, as a table or as CSV. */
+ * rows missing; or only a list of the GPUs, as nvidia-smi prints with -L or -q, as a table
+ * or as CSV, or as lspci does. */
 #include <string.h>
 
 #include "data/base/assert.h"
@@ -99,7 +100,7 @@ static bool read_product(Matrix *matrix, const char *line, GError **error)
 {
     char *end;
     const guint64 gpu = g_ascii_strtoull(line + strlen("GPU "), &end, 10);
-    if (*end != ':')
+    if (*end != ':' || !g_ascii_isspace(end[1])) /* or an address, GPU 00000000:18:00.0 */
         return true;
     if (gpu >= MAX_COLUMNS)
         return smi_matrix_fail(matrix, error, MOST_GPUS);
@@ -138,7 +139,7 @@ static bool read_cells(Matrix *matrix, const char *line, GError **error)
 {
     /* raw: a check of the whole line before each cell takes n^2 */
     g_auto(GStrv) cell =
-        g_regex_split_simple("\\s*[|,]\\s*|\\s{2,}", line, G_REGEX_RAW, 0);
+        g_regex_split_simple("\\s*[]|,[]\\s*|\\s+:\\s+|\\s{2,}", line, G_REGEX_RAW, 0);
     for (char **at = cell; *at; at++) {
         const char *product = product_of(matrix, *at);
         if (product && matrix->n_listed >= MAX_COLUMNS)
@@ -161,7 +162,7 @@ static bool read_lines(Matrix *matrix, char *text, GError **error)
         if (product && g_ascii_isdigit(product[4]) &&
             !read_product(matrix, product, error))
             return false;
-        if (g_str_has_prefix(g_strchug(*line), "MIG "))
+        if (g_str_has_prefix(g_strchug(*line), "MIG ") && g_ascii_isdigit((*line)[4]))
             return smi_matrix_fail(
                 matrix, error,
                 "whole GPUs (nvidia-smi -mig 0), not instances of one, which no data "
