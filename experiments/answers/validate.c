@@ -27,7 +27,6 @@ static json_t *validate_rows_json(const Validation *v)
 
 json_t *validate_json(const Validation *v)
 {
-    const Agreement *a = &v->agreement;
     json_t *groups = json_array();
     array_each (const ValidationGroup, group, v->group)
         json_array_append_new(
@@ -35,17 +34,16 @@ json_t *validate_json(const Validation *v)
                               "plans", (int)group->n, "chosen", group->chosen, "fastest",
                               group->fastest, "regret", json_number(group->regret),
                               "spearman", json_number(group->spearman)));
-    return json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                     "s:o, s:o, s:s}",
-                     "left_out", json_texts(v->left), "plans", (int)a->n, "mape",
-                     json_number(a->mape), "p95", json_number(a->p95), "worst",
-                     json_number(a->worst), "bias", json_number(a->bias), "pearson",
-                     json_number(a->pearson), "spearman", json_number(a->spearman),
-                     "regret_mean", json_number(v->mean_regret), "regret_worst",
-                     json_number(v->worst_regret), "within_5_percent",
-                     json_number(v->within), "memory_mape", json_number(v->memory.mape),
-                     "memory_worst", json_number(v->memory.worst), "rows",
-                     validate_rows_json(v), "groups", groups, "version", KILTER_VERSION);
+    json_t *answer = statistics_json(&v->agreement, "plans");
+    json_object_update_new(
+        answer,
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "left_out",
+                  json_texts(v->left), "regret_mean", json_number(v->mean_regret),
+                  "regret_worst", json_number(v->worst_regret), "within_5_percent",
+                  json_number(v->within), "memory_mape", json_number(v->memory.mape),
+                  "memory_worst", json_number(v->memory.worst), "rows",
+                  validate_rows_json(v), "groups", groups, "version", KILTER_VERSION));
+    return answer;
 }
 
 bool validate_draw(const Validation *v, const char *folder, GError **error)

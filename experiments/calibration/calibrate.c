@@ -224,16 +224,10 @@ static void add_curves(Work *work, CalibrationFit fit)
 
 static Agreement agreement_of_all(const Work *work)
 {
-    g_autoptr(GArray) predicted = g_array_new(FALSE, FALSE, sizeof(double));
-    g_autoptr(GArray) measured = g_array_new(FALSE, FALSE, sizeof(double));
+    g_auto(Pairs) pairs = {0};
     for (uint32_t i = 0; i < work->measurements->len; i++)
-        if (!isnan(work->predicted_s[i])) {
-            g_array_append_val(predicted, work->predicted_s[i]);
-            g_array_append_val(measured, calibrate_row(work, i)->median_s);
-        }
-    return statistics_agreement((const double *)(const void *)predicted->data,
-                                (const double *)(const void *)measured->data,
-                                predicted->len);
+        pairs_add(&pairs, work->predicted_s[i], calibrate_row(work, i)->median_s);
+    return statistics_of_pairs(&pairs);
 }
 
 /* The bandwidth inside the machines that a curve is about, if it is PCIe; 0: it is not. */

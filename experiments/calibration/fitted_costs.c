@@ -12,8 +12,9 @@ const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const c
     return NULL;
 }
 
-void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
+double *fitted_costs_at(const FittedCosts *costs, const Trial *trial)
 {
+    double *log = g_new(double, trial_slots(trial));
     for (uint32_t s = 0; s < trial_slots(trial); s++) {
         const Cost cost = (Cost)(s % COSTS);
         const FittedCost *common = fitted_costs_find(costs, cost, ""),
@@ -22,6 +23,7 @@ void fitted_costs_at(const FittedCosts *costs, const Trial *trial, double *log)
         log[s] =
             is_absent ? -INFINITY : (common ? common->log : 0) + (own ? own->log : 0);
     }
+    return log;
 }
 
 static void add_cost(GArray *list, Cost cost, const char *key)

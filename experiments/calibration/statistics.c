@@ -4,7 +4,11 @@
 #include <glib.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics.h>
+#include <jansson.h>
 #include <math.h>
+
+#include "data/base/free.h"
+#include "data/base/json.h"
 
 /* Ranks of the values, equal ones sharing the mean of their ranks. Caller frees. */
 static double *ranks_of(const double *value, uint32_t n)
@@ -55,4 +59,29 @@ double statistics_regret(const double *predicted, const double *measured, uint32
 {
     const size_t chosen = gsl_stats_min_index(predicted, 1, n);
     return measured[chosen] / gsl_stats_min(measured, 1, n) - 1;
+}
+
+json_t *statistics_json(const Agreement *a, const char *of)
+{
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", of, (int)a->n, "mape",
+                     json_number(a->mape), "p95", json_number(a->p95), "worst",
+                     json_number(a->worst), "bias", json_number(a->bias), "pearson",
+                     json_number(a->pearson), "spearman", json_number(a->spearman));
+}
+
+void pairs_add(Pairs *pairs, double predicted, double measured)
+{
+    if (!isfinite(predicted) || !isfinite(measured))
+        return;
+    pairs->predicted = g_renew(double, pairs->predicted, pairs->n + 1);
+    pairs->measured = g_renew(double, pairs->measured, pairs->n + 1);
+    pairs->predicted[pairs->n] = predicted;
+    pairs->measured[pairs->n++] = measured;
+}
+
+CLEAR_DEFINE(pairs_clear, Pairs, pairs, free_each(pairs->predicted, pairs->measured));
+
+Agreement statistics_of_pairs(const Pairs *pairs)
+{
+    return statistics_agreement(pairs->predicted, pairs->measured, pairs->n);
 }

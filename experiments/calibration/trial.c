@@ -78,3 +78,12 @@ double trial_memory_bytes(const Trial *trial)
         least = fmin(least, (double)trial->cluster->type[t].memory_bytes);
     return least;
 }
+
+void trial_judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict)
+{
+    const bool alarm = peak_bytes > trial_memory_bytes(trial);
+    verdict->failed += trial->failed;
+    verdict->fit += !trial->failed;
+    verdict->hits += trial->failed && alarm;
+    verdict->false_alarms += !trial->failed && alarm;
+}

@@ -54,3 +54,13 @@ const char *trial_slot_key(const Trial *trial, uint32_t slot);
 /* The cluster's number of GPUs; the smallest memory of one of them, without the runtime's part. */
 uint32_t trial_gpus(const Trial *trial);
 double trial_memory_bytes(const Trial *trial);
+
+/* Whether trials fit their devices' memory, predicted and measured. */
+typedef struct {
+    uint32_t fit, failed;  /* in the measurements */
+    uint32_t hits;         /* failures that were predicted */
+    uint32_t false_alarms; /* trials that fit although failure was predicted */
+} MemoryVerdict;
+
+/* Counts a trial whose predicted peak is that large. */
+void trial_judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict);

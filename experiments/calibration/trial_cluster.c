@@ -88,8 +88,7 @@ static bool trial_predict_one(void *data, uint32_t i, GError **error)
     double time_s;
     if (!work->plan[i].plan || work->first[i] != i)
         return true;
-    g_autofree double *log = g_new(double, trial_slots(trial_at(work->list, i)));
-    fitted_costs_at(work->costs, trial_at(work->list, i), log);
+    g_autofree double *log = fitted_costs_at(work->costs, trial_at(work->list, i));
     return trial_plan_predict(&work->plan[i], log, &time_s, &work->detail[i], error);
 }
 
@@ -137,28 +136,18 @@ static double runtime_bytes(const TrialCluster *fitted, const Trial *trial)
     return most;
 }
 
-static void trial_judge_memory(const Work *work, TrialCluster *fitted)
+static void judge_all_memory(const Work *work, TrialCluster *fitted)
 {
-    g_autoptr(GArray) peak = g_array_new(false, false, sizeof(double)),
-                      measured = g_array_new(false, false, sizeof(double));
-    TrialMemory *memory = &fitted->memory;
+    g_auto(Pairs) peaks = {0};
     for (uint32_t i = 0; i < work->list->len; i++) {
         const Trial *trial = trial_at(work->list, i);
         if (!work->plan[i].plan)
             continue;
         const double bytes = work->detail[i].peak_bytes + runtime_bytes(fitted, trial);
-        const bool alarm = bytes > trial_memory_bytes(trial);
-        memory->failed += trial->failed;
-        memory->fit += !trial->failed;
-        memory->hits += trial->failed && alarm;
-        memory->false_alarms += !trial->failed && alarm;
-        if (isfinite(trial->measured_bytes)) {
-            g_array_append_val(peak, bytes);
-            g_array_append_val(measured, trial->measured_bytes);
-        }
+        trial_judge_memory(trial, bytes, &fitted->memory);
+        pairs_add(&peaks, bytes, trial->measured_bytes);
     }
-    memory->peaks = statistics_agreement((double *)(void *)peak->data,
-                                         (double *)(void *)measured->data, peak->len);
+    fitted->peaks = statistics_of_pairs(&peaks);
 }
 
 /* The errors of the measured trials by fits without their groups, and the range of these trials. */
@@ -188,11 +177,10 @@ static void describe(DeviceType *type, const RuntimeMemory *runtime, uint32_t tr
 static bool make_cluster(TrialCluster *fitted, GError **error)
 {
     const Trial all = whole(fitted);
-    g_autofree double *log = g_new(double, trial_slots(&all));
     fitted->cluster = cluster_copy(fitted->base, error);
     if (!fitted->cluster)
         return false;
-    fitted_costs_at(&fitted->fit.costs, &all, log);
+    g_autofree double *log = fitted_costs_at(&fitted->fit.costs, &all);
     costs_apply(fitted->from, fitted->start, log, fitted->cluster);
     for (uint32_t t = 0; t < fitted->cluster->n_types; t++)
         describe(&fitted->cluster->type[t], &fitted->runtime[t], fitted->fit.n);
@@ -230,7 +218,7 @@ static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError *
     fitted->runtime = g_new(RuntimeMemory, fitted->base->n_types);
     for (uint32_t t = 0; t < fitted->base->n_types; t++)
         fitted->runtime[t] = runtime_of(fitted->base->type[t].name, work);
-    trial_judge_memory(work, fitted);
+    judge_all_memory(work, fitted);
     if (!make_cluster(fitted, error))
         return false;
     fitted_free(fitted->cluster->fitted);

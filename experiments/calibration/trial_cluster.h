@@ -10,14 +10,6 @@ typedef struct {
     double bytes;     /* the median of the trials' memory beyond their plans */
 } RuntimeMemory;
 
-/* Peaks of memory of the trials, predicted and measured. */
-typedef struct {
-    uint32_t fit, failed, hits,
-        false_alarms; /* failed: ran out of memory; hits: failures that were predicted;
-                       * false_alarms: failures that were predicted but did not happen */
-    Agreement peaks;
-} TrialMemory;
-
 typedef struct {
     Cluster *cluster;    /* fitted */
     const Cluster *base; /* borrowed */
@@ -27,7 +19,8 @@ typedef struct {
     TrialFit fit;           /* of the measured trials, in the file's order */
     GArray *measured;       /* uint32_t: indices of the measured trials */
     RuntimeMemory *runtime; /* [base->n_types] */
-    TrialMemory memory;
+    MemoryVerdict memory;
+    Agreement peaks; /* of memory, predicted and measured */
 } TrialCluster;
 
 /* For each trial the first one that is predicted alike, as repeated measurements are: first[list].

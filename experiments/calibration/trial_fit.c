@@ -88,8 +88,7 @@ static bool trial_problem_evaluate_one(void *data, uint32_t i, GError **error)
 {
     TrialProblem *problem = data;
     TrialPlan *plan = &problem->plan[i];
-    g_autofree double *log = g_new(double, trial_slots(plan->trial));
-    fitted_costs_at(problem->costs, plan->trial, log);
+    g_autofree double *log = fitted_costs_at(problem->costs, plan->trial);
     return trial_plan_predict(plan, log, &problem->time_s[i], NULL, error) &&
            (!problem->slopes || find_slopes(problem, i, log, error));
 }
@@ -336,8 +335,7 @@ static bool hold_out_one(void *data, uint32_t k, GError **error)
     HeldOut *held = data;
     const uint32_t i = g_array_index(held->index, uint32_t, k);
     TrialPlan *plan = &held->problem->plan[i];
-    g_autofree double *log = g_new(double, trial_slots(plan->trial));
-    fitted_costs_at(held->costs, plan->trial, log);
+    g_autofree double *log = fitted_costs_at(held->costs, plan->trial);
     return trial_plan_predict(plan, log, &held->held_out_s[i], NULL, error);
 }
 

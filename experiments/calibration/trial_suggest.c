@@ -82,8 +82,7 @@ static bool price(void *data, uint32_t i, GError **error)
     Candidate *candidate = &g_array_index(search->candidate, Candidate, i);
     g_auto(TrialPlan) plan = {0};
     TrialDetail detail;
-    g_autofree double *log = g_new(double, trial_slots(&candidate->trial));
-    fitted_costs_at(&search->fit->costs, &candidate->trial, log);
+    g_autofree double *log = fitted_costs_at(&search->fit->costs, &candidate->trial);
     if (!trial_plan_make(&candidate->trial, log, &plan, NULL))
         return true;
     if (!trial_plan_predict(&plan, log, &candidate->time_s, &detail, error))

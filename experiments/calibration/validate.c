@@ -28,11 +28,6 @@ FREE_DEFINE(validation_free, Validation, validation,
             unref_arrays(validation->row, validation->group),
             g_ptr_array_unref(validation->left));
 
-static const ValidationRow *row_at(const Validation *v, uint32_t i)
-{
-    return &g_array_index(v->row, ValidationRow, i);
-}
-
 /* --- groups --- */
 
 /* With at most this regret the best plan counts as found. */
@@ -40,16 +35,13 @@ static const double GOOD_REGRET = 0.05;
 
 static void add_group(Validation *v, const char *name)
 {
-    g_autofree double *predicted = g_new(double, v->row->len);
-    g_autofree double *measured = g_new(double, v->row->len);
+    g_auto(Pairs) pairs = {0};
     ValidationGroup group = {.name = name};
     double least_predicted = INFINITY, least_measured = INFINITY;
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = row_at(v, i);
+    array_each (const ValidationRow, row, v->row) {
         if (strcmp(row->group, name) != 0)
             continue;
-        predicted[group.n] = row->predicted_s;
-        measured[group.n++] = row->measured_s;
+        pairs_add(&pairs, row->predicted_s, row->measured_s);
         if (row->predicted_s < least_predicted) {
             least_predicted = row->predicted_s;
             group.chosen = row->plan;
@@ -59,41 +51,26 @@ static void add_group(Validation *v, const char *name)
             group.fastest = row->plan;
         }
     }
+    group.n = pairs.n;
     if (group.n < 2)
         return;
-    group.regret = statistics_regret(predicted, measured, group.n);
-    group.spearman = statistics_agreement(predicted, measured, group.n).spearman;
+    group.regret = statistics_regret(pairs.predicted, pairs.measured, pairs.n);
+    group.spearman = statistics_of_pairs(&pairs).spearman;
     g_array_append_val(v->group, group);
-}
-
-static void summarise_memory(Validation *v)
-{
-    g_autofree double *predicted = g_new(double, v->row->len);
-    g_autofree double *measured = g_new(double, v->row->len);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = row_at(v, i);
-        predicted[n] = row->predicted_bytes;
-        measured[n] = row->measured_bytes;
-        n += !isnan(row->predicted_bytes / row->measured_bytes);
-    }
-    v->memory = statistics_agreement(predicted, measured, n);
 }
 
 static void summarise(Validation *v)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    g_autofree double *predicted = g_new(double, v->row->len);
-    g_autofree double *measured = g_new(double, v->row->len);
-    for (uint32_t i = 0; i < v->row->len; i++) {
-        const ValidationRow *row = row_at(v, i);
-        predicted[i] = row->predicted_s;
-        measured[i] = row->measured_s;
+    g_auto(Pairs) times = {0}, peaks = {0};
+    array_each (const ValidationRow, row, v->row) {
+        pairs_add(&times, row->predicted_s, row->measured_s);
+        pairs_add(&peaks, row->predicted_bytes, row->measured_bytes);
         if (g_hash_table_add(seen, row->group))
             add_group(v, row->group);
     }
-    v->agreement = statistics_agreement(predicted, measured, v->row->len);
-    summarise_memory(v);
+    v->agreement = statistics_of_pairs(&times);
+    v->memory = statistics_of_pairs(&peaks);
     v->mean_regret = v->within = v->group->len ? 0 : NAN;
     v->worst_regret = v->group->len ? 0 : NAN;
     for (uint32_t g = 0; g < v->group->len; g++) {
@@ -160,16 +137,15 @@ static bool predict(const char *cluster_name, const char *slowdowns, ValidationR
                                  strcmp(own, "analytic") == 0);
     g_auto(Evaluation) evaluation = {0};
     SimOptions options;
-    double factor;
+    double ends[2];
     sim_options_init(&options);
     if (!evaluation_of_plan(g_steal_pointer(&plan), g_steal_pointer(&graph), cluster,
                             fits ? fitted->fidelity : own, &options, &evaluation, error))
         return false;
     row->predicted_s = evaluation.report->iteration_time_s;
-    if (fits &&
-        fitted_interval(fitted, prediction_types(evaluation.view), 0.9, &factor)) {
-        row->low_s = row->predicted_s / factor;
-        row->high_s = row->predicted_s * factor;
+    if (fits && prediction_interval(evaluation.view, 0.9, row->predicted_s, ends)) {
+        row->low_s = ends[0];
+        row->high_s = ends[1];
     }
     row->unmeasured =
         calibrated_outside(evaluation.plan, evaluation.graph, evaluation.view);

@@ -62,14 +62,6 @@ static json_t *fit_costs_json(const TrialCluster *fitted)
     return list;
 }
 
-static json_t *fit_agreement_json(const Agreement *a)
-{
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
-                     json_number(a->mape), "worst", json_number(a->worst), "p95",
-                     json_number(a->p95), "bias", json_number(a->bias), "spearman",
-                     json_number(a->spearman));
-}
-
 static json_t *trials_json(const TrialCluster *fitted, const GArray *list)
 {
     json_t *trials = json_array();
@@ -132,7 +124,7 @@ static uint32_t count_groups(const TrialCluster *fitted, const GArray *list)
 static json_t *fit_answer(const TrialCluster *fitted, const GArray *list,
                           const GArray *suggestions, const char *output)
 {
-    const TrialMemory *memory = &fitted->memory;
+    const MemoryVerdict *memory = &fitted->memory;
     json_t *runtime = json_array();
     for (uint32_t t = 0; t < fitted->base->n_types; t++)
         json_array_append_new(runtime,
@@ -144,9 +136,9 @@ static json_t *fit_answer(const TrialCluster *fitted, const GArray *list,
         "s:i}, s:o, s:o}",
         "cluster", fitted->base->name, "output", output, "trials", (int)fitted->fit.n,
         "groups", (int)count_groups(fitted, list), "fitted",
-        fit_agreement_json(&fitted->fit.fitted), "held_out",
-        fit_agreement_json(&fitted->fit.held_out), "costs", fit_costs_json(fitted),
-        "runtime", runtime, "memory", fit_agreement_json(&memory->peaks), "fits",
+        statistics_json(&fitted->fit.fitted, "trials"), "held_out",
+        statistics_json(&fitted->fit.held_out, "trials"), "costs", fit_costs_json(fitted),
+        "runtime", runtime, "memory", statistics_json(&fitted->peaks, "trials"), "fits",
         "failed", (int)memory->failed, "found", (int)memory->hits, "fit",
         (int)memory->fit, "false_alarms", (int)memory->false_alarms, "trial_list",
         trials_json(fitted, list), "suggestions", suggestions_json(suggestions));

@@ -40,14 +40,6 @@ static const char HEADER[] =
     "memory   failed found, false alarms\n";
 /* clang-format on */
 
-static json_t *scorecard_agreement_json(const Agreement *a)
-{
-    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "trials", (int)a->n, "mape",
-                     json_number(a->mape), "p95", json_number(a->p95), "worst",
-                     json_number(a->worst), "bias", json_number(a->bias), "pearson",
-                     json_number(a->pearson), "spearman", json_number(a->spearman));
-}
-
 /* Trials that cannot be expressed or made, by reason. */
 static uint32_t count_unable(const TrialSet *set, const Score *score)
 {
@@ -129,7 +121,7 @@ static json_t *baselines_json(const Score *score)
 {
     json_t *list = json_array();
     for (Baseline b = 0; b < BASELINES && score->baseline[b].n > 0; b++) {
-        json_t *object = scorecard_agreement_json(&score->baseline[b]);
+        json_t *object = statistics_json(&score->baseline[b], "trials");
         json_object_set_new(object, "baseline", json_string(baseline_name(b)));
         json_object_set_new(object, "regret", json_number(score->baseline_regret[b]));
         json_array_append_new(list, object);
@@ -163,11 +155,11 @@ static json_t *score_json(const TrialSet *set, const Score *score, bool sealed)
         "s:f, s:i, s:o, s:o, s:o, s:i, s:o, s:o}",
         "data_set", set->name, "description", set->description, "test_split",
         trial_split_name(sealed ? SPLIT_SEALED : SPLIT_DEVELOPMENT), "calibration",
-        scorecard_agreement_json(&score->calibration), "held_out",
-        scorecard_agreement_json(&score->held_out), "test",
-        scorecard_agreement_json(&score->test), "regret", json_number(score->regret),
+        statistics_json(&score->calibration, "trials"), "held_out",
+        statistics_json(&score->held_out, "trials"), "test",
+        statistics_json(&score->test, "trials"), "regret", json_number(score->regret),
         "contests", (int)score->contests, "memory",
-        scorecard_agreement_json(&score->memory), "fits", "failed", (int)v->failed,
+        statistics_json(&score->memory, "trials"), "fits", "failed", (int)v->failed,
         "found", (int)v->hits, "fit", (int)v->fit, "false_alarms", (int)v->false_alarms,
         "runtime_bytes", score->runtime_bytes, "not_expressed",
         (int)count_unable(set, score), "costs", scorecard_costs_json(&score->costs),

@@ -19,8 +19,7 @@ static json_t *costs_json(const Trial *t, const Score *score)
     json_t *types = json_object();
     if (!t->start)
         return types;
-    g_autofree double *log = g_new(double, trial_slots(t));
-    fitted_costs_at(&score->costs, t, log);
+    g_autofree double *log = fitted_costs_at(&score->costs, t);
     for (uint32_t type = 0; type < t->cluster->n_types; type++) {
         json_t *costs = json_object();
         for (Cost cost = 0; cost < COSTS; cost++)

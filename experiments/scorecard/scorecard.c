@@ -54,19 +54,11 @@ typedef struct {
     Score *score;
 } Making;
 
-/* The costs of a trial. */
-static double *costs_of(const Score *score, const Trial *trial)
-{
-    double *log = g_new(double, trial_slots(trial));
-    fitted_costs_at(&score->costs, trial, log);
-    return log;
-}
-
 /* Makes the plan of a trial, or records why there is none. */
 static bool make_one(const Making *making, uint32_t i, TrialPlan *plan)
 {
     Trial *trial = scorecard_trial_at(making->set, i);
-    g_autofree double *log = costs_of(making->score, trial);
+    g_autofree double *log = fitted_costs_at(&making->score->costs, trial);
     g_autoptr(GError) failure = NULL;
     if (!trial_plan_make(trial, log, plan, &failure)) {
         trial_plan_clear(plan);
@@ -94,7 +86,8 @@ static bool predict_one(void *data, uint32_t k, GError **error)
     g_auto(TrialPlan) plan = {0};
     if (!make_one(making, i, &plan))
         return true;
-    g_autofree double *log = costs_of(score, scorecard_trial_at(making->set, i));
+    g_autofree double *log =
+        fitted_costs_at(&score->costs, scorecard_trial_at(making->set, i));
     score->point[i] = prediction_point_of_trial(&plan);
     return trial_plan_predict(&plan, log, &score->predicted_s[i], &score->detail[i],
                               error);
@@ -145,7 +138,8 @@ static bool fit_plans(const TrialSet *set, const ScoreOptions *options, TrialPla
     fit.costs = (FittedCosts){0};
     for (uint32_t k = 0; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
-        g_autofree double *log = costs_of(score, scorecard_trial_at(set, i));
+        g_autofree double *log =
+            fitted_costs_at(&score->costs, scorecard_trial_at(set, i));
         if (!trial_plan_predict(&plan[k], log, &score->predicted_s[i], &score->detail[i],
                                 error))
             return false;
@@ -184,21 +178,16 @@ static bool contest_regret(const TrialSet *set, const GArray *index, uint32_t k,
                            const double *time_s, double *regret)
 {
     const char *contest = scorecard_trial_at(set, index_at(index, k))->contest;
-    g_autoptr(GArray) predicted = g_array_new(false, false, sizeof(double)),
-                      measured = g_array_new(false, false, sizeof(double));
+    g_auto(Pairs) pairs = {0};
     for (; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
         const Trial *trial = scorecard_trial_at(set, i);
-        if (strcmp(trial->contest, contest) != 0 || !isfinite(trial->measured_s) ||
-            !isfinite(time_s[i]))
-            continue;
-        g_array_append_val(predicted, time_s[i]);
-        g_array_append_val(measured, trial->measured_s);
+        if (strcmp(trial->contest, contest) == 0)
+            pairs_add(&pairs, time_s[i], trial->measured_s);
     }
-    if (measured->len < 2)
+    if (pairs.n < 2)
         return false;
-    *regret = statistics_regret((double *)predicted->data, (double *)measured->data,
-                                measured->len);
+    *regret = statistics_regret(pairs.predicted, pairs.measured, pairs.n);
     return true;
 }
 
@@ -219,15 +208,6 @@ static double judge_contests(const TrialSet *set, const GArray *index,
     return *contests ? sum / *contests : NAN;
 }
 
-static void judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict)
-{
-    const bool alarm = peak_bytes > trial_memory_bytes(trial);
-    verdict->failed += trial->failed;
-    verdict->fit += !trial->failed;
-    verdict->hits += trial->failed && alarm;
-    verdict->false_alarms += !trial->failed && alarm;
-}
-
 static void judge_interval(const Fitted *fitted, const FittedPoint *point,
                            double predicted_s, double measured_s, Coverage *coverage)
 {
@@ -245,14 +225,6 @@ static void judge_interval(const Fitted *fitted, const FittedPoint *point,
     coverage->in_90 += !flagged && off <= log(factor_90);
     coverage->missed += off > log(factor_90);
     coverage->missed_flagged += flagged && off > log(factor_90);
-}
-
-static void append_pair(GArray *predicted, double p, GArray *measured, double m)
-{
-    if (!isfinite(p) || !isfinite(m))
-        return;
-    g_array_append_val(predicted, p);
-    g_array_append_val(measured, m);
 }
 
 /* Judges baselines on the test trials, fitted to the same trials as the costs. */
@@ -275,44 +247,37 @@ static void judge_baselines(const TrialSet *set, const GArray *index, Score *sco
                  point->len, &fit);
     for (Baseline b = 0; b < BASELINES; b++) {
         g_autofree double *time_s = g_new(double, set->trial->len + 1);
-        g_autoptr(GArray) p = g_array_new(false, false, sizeof(double)),
-                          m = g_array_new(false, false, sizeof(double));
+        g_auto(Pairs) times = {0};
         uint32_t contests = 0;
         for (uint32_t i = 0; i < set->trial->len; i++)
             time_s[i] =
                 score->base[i].kind ? baseline_predict(&fit, b, &score->base[i]) : NAN;
         for (uint32_t k = 0; k < index->len; k++)
-            append_pair(p, time_s[index_at(index, k)], m,
-                        scorecard_trial_at(set, index_at(index, k))->measured_s);
-        score->baseline[b] = statistics_agreement((double *)(void *)p->data,
-                                                  (double *)(void *)m->data, p->len);
+            pairs_add(&times, time_s[index_at(index, k)],
+                      scorecard_trial_at(set, index_at(index, k))->measured_s);
+        score->baseline[b] = statistics_of_pairs(&times);
         score->baseline_regret[b] = judge_contests(set, index, time_s, &contests);
     }
 }
 
 static void judge(const TrialSet *set, const GArray *index, Score *score)
 {
-    g_autoptr(GArray) time = g_array_new(false, false, sizeof(double)),
-                      time_m = g_array_new(false, false, sizeof(double)),
-                      peak = g_array_new(false, false, sizeof(double)),
-                      peak_m = g_array_new(false, false, sizeof(double));
+    g_auto(Pairs) times = {0}, peaks = {0};
     for (uint32_t k = 0; k < index->len; k++) {
         const uint32_t i = index_at(index, k);
         const Trial *trial = scorecard_trial_at(set, i);
         if (!isfinite(score->predicted_s[i]))
             continue;
         score->detail[i].peak_bytes += score->runtime_bytes;
-        judge_memory(trial, score->detail[i].peak_bytes, &score->verdict);
+        trial_judge_memory(trial, score->detail[i].peak_bytes, &score->verdict);
         if (score->fitted)
             judge_interval(score->fitted, &score->point[i], score->predicted_s[i],
                            trial->measured_s, &score->coverage);
-        append_pair(time, score->predicted_s[i], time_m, trial->measured_s);
-        append_pair(peak, score->detail[i].peak_bytes, peak_m, trial->measured_bytes);
+        pairs_add(&times, score->predicted_s[i], trial->measured_s);
+        pairs_add(&peaks, score->detail[i].peak_bytes, trial->measured_bytes);
     }
-    score->test =
-        statistics_agreement((double *)time->data, (double *)time_m->data, time->len);
-    score->memory =
-        statistics_agreement((double *)peak->data, (double *)peak_m->data, peak->len);
+    score->test = statistics_of_pairs(&times);
+    score->memory = statistics_of_pairs(&peaks);
     score->regret = judge_contests(set, index, score->predicted_s, &score->contests);
     judge_baselines(set, index, score);
 }

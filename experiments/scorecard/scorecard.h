@@ -15,13 +15,6 @@
 #include "experiments/scorecard/baseline.h"
 #include "experiments/scorecard/trials.h"
 
-/* Whether trials fit their devices' memory, predicted and measured. */
-typedef struct {
-    uint32_t fit, failed;  /* in the measurements */
-    uint32_t hits;         /* failures that were predicted */
-    uint32_t false_alarms; /* trials that fit although failure was predicted */
-} MemoryVerdict;
-
 /* Prediction intervals of the test trials, from the errors of fits on trials that were left out. */
 typedef struct {
     uint32_t inside, in_50,

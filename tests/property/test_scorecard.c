@@ -200,10 +200,9 @@ static void test_common(void **state)
     assert_at_most(common->log, -0.1); /* log(1/2) is -0.69 */
     assert_at_most(fabs(own->log), fabs(common->log) + 0.1);
     assert_true(common->low < common->log && common->log < common->high);
-    double log[COSTS];
     g_free(t[0].cluster->type[0].name);
     t[0].cluster->type[0].name = g_strdup("third");
-    fitted_costs_at(&fit.costs, &t[0], log);
+    g_autofree double *log = fitted_costs_at(&fit.costs, &t[0]);
     assert_close(log[COST_BANDWIDTH], common->log, 1e-12);
     for (uint32_t i = 0; i < 8; i++) {
         trial_plan_clear(&plan[i]);

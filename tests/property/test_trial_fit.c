@@ -145,7 +145,7 @@ static void test_recovers(void **state)
     assert_true(fitted.runtime[0].bytes > 0 && fitted.runtime[0].bytes < 3.0 * (1 << 30));
     assert_int_equal(fitted.cluster->type[0].runtime_bytes,
                      (uint64_t)fitted.runtime[0].bytes);
-    assert_at_most(fitted.memory.peaks.mape, 1e-9);
+    assert_at_most(fitted.peaks.mape, 1e-9);
 }
 
 /* Costs of a network are known by the cluster's name, those of devices by their types', and none by
