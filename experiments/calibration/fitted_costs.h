@@ -17,7 +17,8 @@ typedef struct {
     FittedCost *cost; /* [n] */
 } FittedCosts;
 
-/* The trial's costs [trial_slots]: common + own of each slot; -INFINITY: absent. Caller frees. */
+/* The trial's costs [trial_slots]: common + own of each slot; -INFINITY: absent. Caller
+ * frees. */
 double *fitted_costs_at(const FittedCosts *costs, const Trial *trial);
 /* The entry of this cost and key; NULL if there is none. */
 const FittedCost *fitted_costs_find(const FittedCosts *costs, Cost cost, const char *key);

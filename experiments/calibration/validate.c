@@ -197,18 +197,6 @@ Validation *validate_csv(const char *file, const char *cluster, GError **error)
 
 /* --- store --- */
 
-bool validate_is_store(const char *file)
-{
-    static const char magic[] = "SQLite format 3";
-    char start[sizeof magic] = "";
-    FILE *in = fopen(file, "rb");
-    if (!in)
-        return false;
-    const size_t n = fread(start, 1, sizeof start, in);
-    fclose(in);
-    return n == sizeof start && memcmp(start, magic, sizeof magic) == 0;
-}
-
 static void validate_take_row(uint32_t n_columns, char **value, char **column, void *data)
 {
     Validation *v = data;

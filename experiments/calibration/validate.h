@@ -51,6 +51,4 @@ typedef struct {
  * KILTER_ERROR_INPUT with file and line. */
 Validation *validate_csv(const char *file, const char *cluster, GError **error);
 Validation *validate_store(const char *file, GError **error);
-/* Whether the file begins as an SQLite database does. */
-bool validate_is_store(const char *file);
 AUTOPTR(validation_free, Validation)

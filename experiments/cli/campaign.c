@@ -234,9 +234,8 @@ bool command_campaign_add(const CommandCampaign *campaign, const CommandPlanning
     SimCampaign of = {.iteration_s = evaluation->report->iteration_time_s,
                       .runs = campaign->runs ? (uint32_t)campaign->runs : DEFAULT_RUNS,
                       .seed = options->planner.seed,
-                      .threads = (uint32_t)campaign->jobs};
-    for (uint32_t j = 0; j < evaluation->view->n_devices; j++)
-        of.gpus += evaluation->view->device[j].gpus;
+                      .threads = (uint32_t)campaign->jobs,
+                      .gpus = cluster_gpus(evaluation->view->cluster)};
     g_autoptr(GArray) failures = g_array_new(false, false, sizeof(double));
     g_autoptr(GArray) lost = g_array_new(false, false, sizeof(uint32_t));
     g_autoptr(GArray) parts = g_array_new(false, false, sizeof(SimCampaignPart));

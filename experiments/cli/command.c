@@ -437,3 +437,11 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
 
 CLEAR_DEFINE(command_setting_clear, CommandSetting, setting,
              let_go(setting->cluster, cluster_free));
+
+ExperimentChange command_experiment_change(const CommandOptions *options,
+                                           const char *granularity)
+{
+    return (ExperimentChange){.granularity = granularity,
+                              .seed = options->seed_given ? &options->planner.seed : NULL,
+                              .set = options->set};
+}

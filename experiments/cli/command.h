@@ -316,6 +316,10 @@ bool command_setting(const CommandPlanning *how, const char *cluster,
                      CommandSetting *setting, GError **error);
 AUTOCLEAR(command_setting_clear, CommandSetting)
 
+/* The changes of an experiment by a command's options; granularity may be NULL. */
+ExperimentChange command_experiment_change(const CommandOptions *options,
+                                           const char *granularity);
+
 /* The configuration of the arguments MODEL CLUSTER, which borrows from the setting. */
 Configuration *command_configuration(const CommandPlanning *how, char **argv,
                                      const char *fidelity, const PlannerOptions *options,

@@ -36,20 +36,20 @@ typedef struct {
 
 /* --- prediction --- */
 
-/* Fills `predicted` and `unmeasured`, using the plan's own cluster. */
-static void exec_report_predict(ExecReport *report)
+/* The plan's report on its own cluster with these slowdowns (NULL: none), by its kind of
+ * plans; NULL if the cluster is not known. *unmeasured (unless NULL) gets the number of
+ * instructions outside of the sizes that the cluster was calibrated on. */
+static SimReport *exec_predict(const Plan *plan, const Graph *graph, char **slowdown,
+                               uint32_t *unmeasured)
 {
-    const Plan *plan = report->plan;
     g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
-    for (char **text = report->slowdown; cluster && text && *text; text++)
-        cluster_stretch(cluster, plan->granularity, *text, NULL);
-    if (!cluster)
-        return;
+    if (!cluster || !command_stretch(cluster, plan->granularity, slowdown, NULL))
+        return NULL;
     g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
-    report->predicted =
-        sim_evaluate(plan, report->graph, view, plan_fidelity(plan), NULL);
-    if (report->predicted)
-        report->unmeasured = calibrated_outside(plan, report->graph, view);
+    SimReport *report = sim_evaluate(plan, graph, view, plan_fidelity(plan), NULL);
+    if (report && unmeasured)
+        *unmeasured = calibrated_outside(plan, graph, view);
+    return report;
 }
 
 static void exec_report_clear(ExecReport *report)
@@ -332,19 +332,6 @@ static bool check_plan(const Own *own, ExecBackend *backend, uint64_t seed,
                verdict.error, verdict.wrong_tensor, verdict.wrong_instr);
 }
 
-/* Gives a plan the time and memory that it has on its cluster, if that is known. */
-static void exec_evaluate(Plan *plan, const Graph *graph)
-{
-    g_autoptr(Cluster) cluster = evaluation_cluster(plan, "the plan", NULL);
-    if (!cluster)
-        return;
-    g_autoptr(ClusterView) view = cluster_view(cluster, plan->granularity);
-    g_autoptr(SimReport) report =
-        sim_evaluate(plan, graph, view, plan_fidelity(plan), NULL);
-    if (report)
-        plan_take_report(plan, report);
-}
-
 /* Prints and stores the measurement beside the prediction. */
 static bool report(const Own *own, const ExecMeasurement *measurement,
                    const CommandOptions *options, GError **error)
@@ -358,9 +345,13 @@ static bool report(const Own *own, const ExecMeasurement *measurement,
                                  .warm_up = (uint32_t)own->timing.warm_up,
                                  .seed = options->planner.seed};
     bool kept = false;
-    if (own->shrink)
-        exec_evaluate(own->source.plan, own->source.graph);
-    exec_report_predict(&report);
+    if (own->shrink) { /* what it has now is of the whole model */
+        g_autoptr(SimReport) alone = exec_predict(report.plan, report.graph, NULL, NULL);
+        if (alone)
+            plan_take_report(own->source.plan, alone);
+    }
+    report.predicted =
+        exec_predict(report.plan, report.graph, report.slowdown, &report.unmeasured);
     if (own->db && !exec_report_store(&report, own->db, own->command, &kept, error))
         return false;
     json_t *answer = exec_report_json(&report);

@@ -36,38 +36,28 @@ static bool exec_is_first_rank(void)
 
 /* "mpirun -n 4 --oversubscribe ... /path/of/kilter exec ..."; shared: folder of the memory that
  * ranks share, NULL: Open MPI's own place. */
-static GPtrArray *exec_launch_command_of(const char *mpirun, const char *self,
-                                         uint32_t n_ranks, uint32_t timeout_s,
-                                         const char *shared, const char *const *arguments)
+static char **exec_launch_command_of(const char *mpirun, const char *self,
+                                     uint32_t n_ranks, uint32_t timeout_s,
+                                     const char *shared, const char *const *arguments)
 {
     /* By the names of Open MPI 4 and 5. */
     static const char *const PLACE[] = {"btl_vader_backing_directory",
                                         "btl_sm_backing_directory"};
-    GPtrArray *command = g_ptr_array_new_with_free_func(g_free);
-    g_ptr_array_add(command, g_strdup(mpirun));
-    g_ptr_array_add(command, g_strdup("-n"));
-    g_ptr_array_add(command, g_strdup_printf("%u", n_ranks));
-    g_ptr_array_add(command, g_strdup("--oversubscribe"));
-    g_ptr_array_add(command, g_strdup("--timeout"));
-    g_ptr_array_add(command, g_strdup_printf("%u", timeout_s));
+    g_autoptr(GStrvBuilder) command = g_strv_builder_new();
+    g_autofree char *ranks = g_strdup_printf("%u", n_ranks),
+                    *timeout = g_strdup_printf("%u", timeout_s);
+    g_strv_builder_add_many(command, mpirun, "-n", ranks, "--oversubscribe", "--timeout",
+                            timeout, NULL);
     /* Ranks that wait must give up their core if others need it. */
-    if (n_ranks > g_get_num_processors()) {
-        g_ptr_array_add(command, g_strdup("--mca"));
-        g_ptr_array_add(command, g_strdup("mpi_yield_when_idle"));
-        g_ptr_array_add(command, g_strdup("1"));
-    }
-    for (uint32_t i = 0; shared && i < G_N_ELEMENTS(PLACE); i++) {
-        g_ptr_array_add(command, g_strdup("--mca"));
-        g_ptr_array_add(command, g_strdup(PLACE[i]));
-        g_ptr_array_add(command, g_strdup(shared));
-    }
+    if (n_ranks > g_get_num_processors())
+        g_strv_builder_add_many(command, "--mca", "mpi_yield_when_idle", "1", NULL);
+    for (uint32_t i = 0; shared && i < G_N_ELEMENTS(PLACE); i++)
+        g_strv_builder_add_many(command, "--mca", PLACE[i], shared, NULL);
     if (geteuid() == 0)
-        g_ptr_array_add(command, g_strdup("--allow-run-as-root"));
-    g_ptr_array_add(command, g_strdup(self));
-    for (; *arguments; arguments++)
-        g_ptr_array_add(command, g_strdup(*arguments));
-    g_ptr_array_add(command, NULL);
-    return command;
+        g_strv_builder_add(command, "--allow-run-as-root");
+    g_strv_builder_add(command, self);
+    g_strv_builder_addv(command, (const char **)arguments);
+    return g_strv_builder_end(command);
 }
 
 /* Fails with the first message of a rank, or of mpirun, in their stderr. */
@@ -195,12 +185,12 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
                            "no mpirun on the PATH: the mpi backend needs Open MPI "
                            "(openmpi-bin)");
     g_autofree char *shared = shared_folder_new();
-    g_autoptr(GPtrArray) command =
+    g_auto(GStrv) command =
         exec_launch_command_of(mpirun, self, n_ranks, timeout_s, shared, arguments);
     g_auto(Wait) wait = {0};
     g_autofree char *doing = g_strdup_printf("running %u ranks", n_ranks);
     Pace *pace = pace_begin(doing, quiet);
-    wait_for(&wait, (const char *const *)command->pdata);
+    wait_for(&wait, (const char *const *)command);
     pace_end(pace);
     output_forget(shared);
     if (wait.stopped)

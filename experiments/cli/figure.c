@@ -59,8 +59,7 @@ static bool select_asked(const char *name, Store **store, const char *database,
     g_autofree char *path = path_find(relative);
     if (!path)
         return true;
-    const ExperimentChange change = {
-        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    const ExperimentChange change = command_experiment_change(options, NULL);
     g_autoptr(Experiment) experiment = experiment_load(path, &change, error);
     bool any = false;
     if (!experiment || !experiment_select(experiment, *store, error) ||

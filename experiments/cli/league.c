@@ -60,8 +60,7 @@ static bool league_draw(const GArray *rows, const char *folder, GError **error)
 
 COMMAND(league, Own, LEAGUE_OPTIONS, 0)
 {
-    const ExperimentChange change = {
-        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    const ExperimentChange change = command_experiment_change(options, NULL);
     g_autoptr(Experiment) experiment = experiment_load(argv[1], &change, error);
     if (!experiment)
         return false;

@@ -15,16 +15,14 @@
 
 /* The best rates that an op kind reached in any shape on any rank. */
 typedef struct {
-    OpKind kind;
     uint32_t shapes;
     double rate, bandwidth; /* FLOP/s, bytes/s of its operands */
 } KernelRate;
 
-/* The template of the report, which has these members too. */
-
-/* The rates of each kind of kernel that was measured; free with g_array_unref. */
-static GArray *profile_kernel_rates(const GArray *measurements)
+/* {"limits": {...}, "kernels": [...]}: the rates of each kind of kernel that was measured. */
+static json_t *profile_rates_json(const GArray *measurements, const ExecLimits *limits)
 {
+    json_t *kernels = json_array();
     KernelRate of[OP_KINDS] = {0};
     array_each (const Measurement, m, measurements) {
         if (m->op == OP_KINDS ||
@@ -35,26 +33,15 @@ static GArray *profile_kernel_rates(const GArray *measurements)
         rate->rate = MAX(rate->rate, m->flops / m->median_s);
         rate->bandwidth = MAX(rate->bandwidth, m->bytes / m->median_s);
     }
-    GArray *rates = g_array_new(FALSE, FALSE, sizeof(KernelRate));
-    for (uint32_t kind = 0; kind < OP_KINDS; kind++) {
-        of[kind].kind = (OpKind)kind;
-        if (of[kind].shapes > 0)
-            g_array_append_val(rates, of[kind]);
+    items_at (const KernelRate, r, kind, of, OP_KINDS) {
+        if (r->shapes > 0)
+            json_array_append_new(
+                kernels, json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "kind",
+                                   op_kind_name((OpKind)kind), "shapes", (int)r->shapes,
+                                   "flops_per_s", r->rate, "of_limit",
+                                   r->rate / limits->rate, "bytes_per_s", r->bandwidth,
+                                   "of_bandwidth", r->bandwidth / limits->bandwidth));
     }
-    return rates;
-}
-
-/* {"limits": {...}, "kernels": [...]} */
-static json_t *profile_rates_json(const GArray *rates, const ExecLimits *limits)
-{
-    json_t *kernels = json_array();
-    array_each (const KernelRate, r, rates)
-        json_array_append_new(
-            kernels,
-            json_pack("{s:s, s:i, s:f, s:f, s:f, s:f}", "kind", op_kind_name(r->kind),
-                      "shapes", (int)r->shapes, "flops_per_s", r->rate, "of_limit",
-                      r->rate / limits->rate, "bytes_per_s", r->bandwidth, "of_bandwidth",
-                      r->bandwidth / limits->bandwidth));
     return json_pack("{s:{s:f, s:f, s:i, s:i}, s:o}", "limits", "flops_per_s",
                      limits->rate, "bytes_per_s", limits->bandwidth, "extent",
                      (int)limits->extent, "elements", (int)limits->elements, "kernels",
@@ -154,11 +141,10 @@ static bool profile_write_file(const Own *own, const GArray *list,
     uint32_t ops = 0;
     for (uint32_t i = 0; i < list->len; i++)
         ops += g_array_index(list, Measurement, i).op < OP_KINDS;
-    g_autoptr(GArray) rates = profile_kernel_rates(list);
     json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output, "ops",
                              (int)ops, "collectives", (int)(list->len - ops), "ranks",
                              own->ranks, "version", KILTER_VERSION);
-    json_object_update_new(root, profile_rates_json(rates, limits));
+    json_object_update_new(root, profile_rates_json(list, limits));
     command_report(options, root, ANSWER_PROFILE, NULL);
     return true;
 }

@@ -3,7 +3,6 @@
 
 #include "data/base/json.h"
 #include "data/base/output.h"
-#include "data/base/stream.h"
 #include "data/base/version.h"
 #include "data/store/store.h"
 #include "experiments/answers.h"
@@ -14,6 +13,7 @@
 #include "experiments/render.h"
 #include "experiments/report/page.h"
 #include "experiments/report/report.h"
+#include "experiments/sweep/stored.h"
 
 /* clang-format off */
 #define REPORT_OPTIONS(X)                       \
@@ -31,8 +31,7 @@ COMMAND_OPTIONS(Own, report_options, REPORT_OPTIONS)
 static bool report_run(const char *name, const char *database, const Own *own,
                        const CommandOptions *options, GError **error)
 {
-    ExperimentChange change = {
-        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    ExperimentChange change = command_experiment_change(options, NULL);
     g_autoptr(Experiment) experiment = experiment_load(name, &change, error);
     g_autoptr(Store) store = experiment ? store_open(database, error) : NULL;
     if (!store || !store_begin_run(store, options->line, command_revision(), error))
@@ -122,16 +121,6 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     return text;
 }
 
-/* Whether the file begins as an SQLite database does. */
-static bool is_store(const char *file)
-{
-    static const char MAGIC[] = "SQLite format 3";
-    char head[sizeof MAGIC] = {0};
-    gsize length;
-    return stream_head(file, head, sizeof head, &length) &&
-           memcmp(head, MAGIC, sizeof MAGIC) == 0;
-}
-
 /* Whether all options that are given have an effect on this kind of page. */
 static bool report_check(const char *what, bool stored, bool named, const Own *own,
                          GError **error)
@@ -159,7 +148,7 @@ static bool report_check(const char *what, bool stored, bool named, const Own *o
 static char *report_make(const char *what, const Own *own, const CommandOptions *options,
                          GError **error)
 {
-    const bool stored = is_store(what);
+    const bool stored = stored_is_file(what);
     const bool named = !stored && !g_file_test(what, G_FILE_TEST_IS_REGULAR);
     if (!report_check(what, stored, named, own, error))
         return NULL;

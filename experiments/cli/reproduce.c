@@ -377,14 +377,6 @@ static void reproduce_report(const Experiment *experiment,
                  reproduction->svg);
 }
 
-/* The experiment's changes by the command line. */
-static ExperimentChange change_of(const Own *own, const CommandOptions *options)
-{
-    return (ExperimentChange){.granularity = own->granularity,
-                              .seed = options->seed_given ? &options->planner.seed : NULL,
-                              .set = options->set};
-}
-
 static bool reproduce_all(GPtrArray *experiments, const Own *own,
                           const CommandOptions *options, json_t *list, GError **error)
 {
@@ -402,7 +394,7 @@ static bool reproduce_all(GPtrArray *experiments, const Own *own,
             .known = own->database ? NULL : known,
             .command = options->line,
             .revision = command_revision(),
-            .change = change_of(own, options),
+            .change = command_experiment_change(options, own->granularity),
             .sweep = {.threads = (uint32_t)own->threads,
                       .watch = terminal_watch,
                       .faults = limits_mark_faults,
@@ -434,7 +426,7 @@ static GPtrArray *reproduce_load_all(const char *what, const Own *own,
     if (own->threads < 0)
         return refused(error, "-j: expected a number of threads, got %d", own->threads);
     g_auto(GStrv) names = reproduce_names(what, error);
-    const ExperimentChange change = change_of(own, options);
+    const ExperimentChange change = command_experiment_change(options, own->granularity);
     g_autoptr(GPtrArray) list =
         g_ptr_array_new_with_free_func((GDestroyNotify)experiment_free);
     for (char **name = names; name && *name; name++) {

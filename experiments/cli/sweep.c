@@ -400,10 +400,7 @@ static bool load_and_sweep(const char *file, const Own *own,
 {
     if (own->threads < 0)
         return refuse(error, "-j: expected a number of threads, got %d", own->threads);
-    ExperimentChange change = {.granularity = own->granularity,
-                               .seed =
-                                   options->seed_given ? &options->planner.seed : NULL,
-                               .set = options->set};
+    const ExperimentChange change = command_experiment_change(options, own->granularity);
     g_autoptr(Experiment) experiment = experiment_load(file, &change, error);
     return experiment && sweep_work(experiment, file, own, options, error);
 }

@@ -85,8 +85,7 @@ static Frame *read_results(const char *database, const char *experiment,
     if (!store)
         return NULL;
     const bool by_file = experiment && g_str_has_suffix(experiment, ".yaml");
-    const ExperimentChange change = {
-        .seed = options->seed_given ? &options->planner.seed : NULL, .set = options->set};
+    const ExperimentChange change = command_experiment_change(options, NULL);
     g_autoptr(Experiment) asks =
         by_file ? experiment_load(experiment, &change, error) : NULL;
     if (by_file && (!asks || !experiment_select(asks, store, error)))

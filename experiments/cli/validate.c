@@ -2,6 +2,7 @@
 #include "experiments/answers/validate.h"
 #include "experiments/answers.h"
 #include "experiments/cli/command.h"
+#include "experiments/sweep/stored.h"
 
 /* clang-format off */
 #define VALIDATE_OPTIONS(X)          \
@@ -12,7 +13,7 @@ COMMAND_OPTIONS(Own, validate_options, VALIDATE_OPTIONS)
 
 COMMAND(validate, Own, VALIDATE_OPTIONS, 0)
 {
-    const bool stored = validate_is_store(argv[1]);
+    const bool stored = stored_is_file(argv[1]);
     if (stored && own->cluster)
         return refuse(error, "--cluster is for a CSV with plan files; %s is a store",
                       argv[1]);

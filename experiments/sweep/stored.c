@@ -4,10 +4,20 @@
 #include <string.h>
 
 #include "data/base/json.h"
+#include "data/base/stream.h"
 #include "data/base/units.h"
 #include "experiments/sweep/result.h"
 
 /* --- finding --- */
+
+bool stored_is_file(const char *file)
+{
+    static const char MAGIC[] = "SQLite format 3";
+    char head[sizeof MAGIC] = {0};
+    gsize length;
+    return stream_head(file, head, sizeof head, &length) &&
+           memcmp(head, MAGIC, sizeof MAGIC) == 0;
+}
 
 /* Columns that hold JSON, and columns that hold numbers. */
 static const char *const OBJECTS[] = {"axes",   "ratios",  "plan",    "detail",

@@ -6,6 +6,9 @@
 #include "data/store/store.h"
 #include "experiments/sweep/configuration.h"
 
+/* Whether the file begins as an SQLite database does. */
+bool stored_is_file(const char *file);
+
 /* The row whose hash begins with the hex digits `prefix`: all columns of the view `result`, the run
  * that wrote it, and the names of all "experiments" that asked for it. KILTER_ERROR_INPUT: there is
  * none, or there are several. The caller releases it. */
