@@ -4,7 +4,6 @@
 #include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/libyaml.h"
-#include "data/base/names.h"
 #include "data/base/number_gap.h"
 #include "data/base/text.h"
 #include "data/base/yaml_lines.h"
@@ -12,8 +11,6 @@
 #include <cyaml/cyaml.h>
 #include <glib.h>
 #include <stdbool.h>
-#include <string.h>
-#include <yaml.h>
 
 /* --- short forms --- */
 
@@ -56,320 +53,28 @@ struct Yaml {
     GStringChunk *keys;
 };
 
-/* --- libcyaml's messages about failures --- */
-
-/* libcyaml logs one message, then where it was, innermost first:
- *
- *     Load: Unexpected key: gpsu
- *     Load: Backtrace:
- *       in mapping (line: 5, column: 11)
- *       in sequence entry '2' (line: 5, column: 5)
- *       in mapping field 'machines' (line: 3, column: 3)
- *
- * Its line numbers are those of the event before, and its names are not paths, so only the names
- * are used. */
-typedef struct {
-    char *message; /* after "Load: " */
-    /* "name" or "[1]", innermost first; "" for a mapping between two fields */
-    GPtrArray *trail;
-} Log;
-
-static void log_line(cyaml_log_t level, void *context, const char *format, va_list args)
-{
-    (void)level;
-    Log *log = context;
-    g_autofree char *line = g_strdup_vprintf(format, args);
-    g_strchomp(line);
-    const char *quote = strchr(line, '\'');
-    if (g_str_has_prefix(line, "Load: ")) {
-        if (!log->message && strcmp(line, "Load: Backtrace:") != 0)
-            log->message = g_strdup(line + strlen("Load: "));
-    } else if (g_str_has_prefix(line, "  in mapping field '")) {
-        const char *end = strchr(quote + 1, '\'');
-        g_ptr_array_add(log->trail, g_strndup(quote + 1, end ? end - quote - 1 : 0));
-    } else if (g_str_has_prefix(line, "  in sequence entry '")) {
-        /* counted from 1; 0: none yet */
-        guint64 entry = g_ascii_strtoull(quote + 1, NULL, 10);
-        g_ptr_array_add(log->trail, entry ? g_strdup_printf("[%u]", (unsigned)(entry - 1))
-                                          : g_strdup(""));
-    } else {
-        g_ptr_array_add(log->trail, g_strdup(""));
-    }
-}
-
-/* The path of the trail without its innermost `skip` steps. */
-static char *trail_path(const Log *log, uint32_t skip)
-{
-    GString *path = g_string_new(NULL);
-    for (uint32_t i = log->trail->len; i-- > skip;) {
-        const char *step = log->trail->pdata[i];
-        if (path->len && step[0] && step[0] != '[')
-            g_string_append_c(path, '.');
-        g_string_append(path, step);
-    }
-    return g_string_free(path, FALSE);
-}
-
-/* The schema at that place; NULL if the trail does not match the schema. */
-static const cyaml_schema_value_t *trail_schema(const Log *log, uint32_t skip,
-                                                const cyaml_schema_value_t *schema)
-{
-    for (uint32_t i = log->trail->len; schema && i-- > skip;) {
-        const char *step = log->trail->pdata[i];
-        if (step[0] == '[' && schema->type == CYAML_SEQUENCE) {
-            schema = schema->sequence.entry;
-        } else if (step[0] && schema->type == CYAML_MAPPING) {
-            schema = yaml_schema_of(schema, step);
-        }
-    }
-    return schema;
-}
-
-/* The keys of a mapping. Free with g_strfreev. */
-static char **keys_of(const cyaml_schema_value_t *schema)
-{
-    g_autoptr(GStrvBuilder) keys = g_strv_builder_new();
-    if (schema && schema->type == CYAML_MAPPING)
-        for (const cyaml_schema_field_t *field = schema->mapping.fields; field->key;
-             field++)
-            g_strv_builder_add(keys, field->key);
-    return g_strv_builder_end(keys);
-}
-
-/* The path of a key in a mapping below a schema, as "machines[].nic", that of the nearest mapping
- * `deep` below; false: there is none. */
-static bool yaml_elsewhere(const cyaml_schema_value_t *schema, const char *key,
-                           uint32_t deep, GString *path)
-{
-    for (; schema->type == CYAML_SEQUENCE; schema = schema->sequence.entry)
-        g_string_append(path, "[]");
-    g_string_append_c(path, '.');
-    const gsize here = path->len;
-    if (schema->type == CYAML_MAPPING)
-        for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
-            g_string_append(path, f->key);
-            if (deep ? yaml_elsewhere(&f->value, key, deep - 1, path)
-                     : strcmp(f->key, key) == 0)
-                return true;
-            g_string_truncate(path, here);
-        }
-    return false;
-}
-
-/* The end of a message about an unknown key of a mapping; caller frees. */
-static char *yaml_expected(const Yaml *yaml, const char *name,
-                           const cyaml_schema_value_t *of)
-{
-    g_auto(GStrv) known = keys_of(of);
-    g_autofree char *near = names_hint(name, (const char *const *)known);
-    g_autoptr(GString) path = g_string_new(NULL);
-    const char *other = names_synonym(name);
-    for (uint32_t deep = 0; !*near && deep < 4; deep++, g_string_truncate(path, 0))
-        if (yaml_elsewhere(yaml->schema, other, deep, path))
-            return g_strdup_printf("did you mean '%s'?", path->str + 1);
-    return names_expected(name, (const char *const *)known);
-}
-
-static const char *in_words(const char *name)
-{
-    static const struct {
-        const char *name, *words;
-    } KIND[] = {
-        {"MAPPING", "a mapping"},
-        {"SEQUENCE", "a list"},
-        {"STRING", "a text"},
-        {"SCALAR", "a text"},
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(KIND); i++)
-        if (g_str_has_prefix(name, KIND[i].name))
-            return KIND[i].words;
-    return name;
-}
-
-/* The name that libcyaml gives after "what: ". */
-static const char *after_colon(const char *message)
-{
-    const char *colon = strstr(message, ": ");
-    return colon ? colon + 2 : message;
-}
-
-static bool fail_loading(const Yaml *yaml, cyaml_err_t code, const Log *log,
-                         GError **error)
-{
-    const char *message = log->message ? log->message : cyaml_strerror(code);
-    const char *name = after_colon(message);
-    g_autofree char *place = trail_path(log, 0);
-    if (code == CYAML_ERR_INVALID_KEY || code == CYAML_ERR_MAPPING_FIELD_MISSING) {
-        /* The innermost field of the trail is the field before, in the same mapping, if there is
-         * one. */
-        const char *innermost = log->trail->len ? log->trail->pdata[0] : "[";
-        uint32_t skip = innermost[0] && innermost[0] != '[';
-        g_autofree char *around = trail_path(log, skip);
-        g_autofree char *key = g_strconcat(around, *around ? "." : "", name, NULL);
-        if (code == CYAML_ERR_MAPPING_FIELD_MISSING)
-            return yaml_fail(yaml, error, key, "missing; expected this key");
-        g_autofree char *expected =
-            yaml_expected(yaml, name, trail_schema(log, skip, yaml->schema));
-        return yaml_fail(yaml, error, key, "unknown key; %s", expected);
-    }
-    if (code == CYAML_ERR_INVALID_VALUE && g_str_has_prefix(message, "Expecting ")) {
-        const char *wanted = message + strlen("Expecting ");
-        return yaml_fail(yaml, error, place, "expected %s, got %s", in_words(wanted),
-                         in_words(name));
-    }
-    if (code == CYAML_ERR_STRING_LENGTH_MIN)
-        return yaml_fail(yaml, error, place, "expected a text, got nothing");
-    if (code == CYAML_ERR_STRING_LENGTH_MAX)
-        return yaml_fail(yaml, error, place, "expected a shorter text");
-    if (code == CYAML_ERR_SEQUENCE_ENTRIES_MIN)
-        return yaml_fail(yaml, error, place, "expected at least one entry");
-    return yaml_fail(yaml, error, place, "%s", message);
-}
-
-/* --- keys --- */
-
-/* The collected messages about wrong keys. */
-typedef struct {
-    const Yaml *yaml;
-    yaml_document_t *document;
-    uint32_t n;
-    GString *messages;
-    char *meant; /* the nearest known key to the last unknown key, as a path */
-} Faults;
-
-/* A key that the schema does not have, or a required one (`missing`) that the text lacks. */
-static void add_fault(Faults *faults, const char *key, bool missing,
-                      const cyaml_schema_value_t *schema)
-{
-    g_autoptr(GError) error = NULL;
-    const char *name = strrchr(key, '.') ? strrchr(key, '.') + 1 : key;
-    if (missing && g_strcmp0(faults->meant, key) == 0)
-        return; /* it is there under a misspelt name */
-    if (missing) {
-        yaml_fail(faults->yaml, &error, key, "missing; expected this key");
-    } else {
-        g_autofree char *expected = yaml_expected(faults->yaml, name, schema);
-        const char *quote = strchr(expected, '\'');
-        put_block(faults->meant,
-                  quote ? g_strdup_printf("%.*s%.*s", (int)(name - key), key,
-                                          (int)strcspn(quote + 1, "'"), quote + 1)
-                        : NULL);
-        yaml_fail(faults->yaml, &error, key, "unknown key; %s", expected);
-    }
-    g_string_append_printf(faults->messages, "%s%s", faults->n++ ? "; " : "",
-                           error->message);
-}
-
-static bool yaml_has_key(const Faults *faults, const yaml_node_t *node, const char *key)
-{
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *found = yaml_document_get_node(faults->document, pair->key);
-        if (found && found->type == YAML_SCALAR_NODE &&
-            strcmp((const char *)found->data.scalar.value, key) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void check(Faults *faults, int id, const cyaml_schema_value_t *schema,
-                  const char *path);
-
-static void check_mapping(Faults *faults, const yaml_node_t *node,
-                          const cyaml_schema_value_t *schema, const char *path)
-{
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(faults->document, pair->key);
-        if (!key || key->type != YAML_SCALAR_NODE)
-            continue;
-        const char *name = (const char *)key->data.scalar.value;
-        const cyaml_schema_value_t *value = yaml_schema_of(schema, name);
-        g_autofree char *below = yaml_key(path, name);
-        if (value)
-            check(faults, pair->value, value, below);
-        else
-            add_fault(faults, below, false, schema);
-    }
-    for (const cyaml_schema_field_t *f = schema->mapping.fields; f->key; f++) {
-        g_autofree char *below = yaml_key(path, f->key);
-        if (!(f->value.flags & CYAML_FLAG_OPTIONAL) &&
-            !yaml_has_key(faults, node, f->key))
-            add_fault(faults, below, true, schema);
-    }
-}
-
-static void check(Faults *faults, int id, const cyaml_schema_value_t *schema,
-                  const char *path)
-{
-    const yaml_node_t *node = yaml_document_get_node(faults->document, id);
-    if (node && node->type == YAML_MAPPING_NODE && schema->type == CYAML_MAPPING) {
-        check_mapping(faults, node, schema, path);
-    } else if (node && node->type == YAML_SEQUENCE_NODE &&
-               schema->type == CYAML_SEQUENCE) {
-        uint32_t i = 0;
-        for (const yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++) {
-            g_autofree char *entry = g_strdup_printf("%s[%u]", path, i++);
-            check(faults, *item, schema->sequence.entry, entry);
-        }
-    }
-}
-
-/* Fails with all wrong keys, mapping by mapping, where libcyaml stopped at the first. */
-static bool fail_keys(const Yaml *yaml, const char *text, size_t length, GError **error)
-{
-    g_autoptr(GString) messages = g_string_new(NULL);
-    yaml_document_t document;
-    Faults faults = {yaml, &document, 0, messages, NULL};
-    if (libyaml_read(text, length, &document)) {
-        if (yaml_document_get_root_node(&document))
-            check(&faults, 1, yaml->schema, ""); /* the root is the first node */
-        yaml_document_delete(&document);
-    }
-    g_free(faults.meant);
-    if (faults.n > 1)
-        refuse(error, "%s", messages->str);
-    return faults.n > 1;
-}
-
 /* --- reading --- */
 
-static cyaml_config_t configuration(Log *log)
-{
-    return (cyaml_config_t){
-        .log_fn = log ? log_line : NULL,
-        .log_ctx = log,
-        .mem_fn = libyaml_allocate,
-        .log_level = CYAML_LOG_ERROR,
-        .flags = CYAML_CFG_NO_ALIAS,
-    };
-}
+static const cyaml_config_t CONFIGURATION = {.mem_fn = libyaml_allocate,
+                                             .log_level = CYAML_LOG_ERROR,
+                                             .flags = CYAML_CFG_NO_ALIAS};
 
 static bool load(Yaml *yaml, const char *text, size_t length, GError **error)
 {
     yaml->lines = yaml_lines_read(yaml->file, text, length, yaml->schema, error);
     if (!yaml->lines)
         return false;
-    Log log = {.trail = g_ptr_array_new_with_free_func(g_free)};
-    cyaml_config_t config = configuration(&log);
     g_autofree char *whole = yaml_expand(text, &length, yaml->lines);
     text = whole ? whole : text;
-    cyaml_err_t code = cyaml_load_data((const uint8_t *)text, length, &config,
-                                       yaml->schema, &yaml->data, NULL);
+    const cyaml_err_t code = cyaml_load_data(
+        (const uint8_t *)text, length, &CONFIGURATION, yaml->schema, &yaml->data, NULL);
     /* libyaml has read the lines of the text, but short forms of tags without a value are none */
     const bool unread =
         code == CYAML_ERR_LIBYAML_PARSER_INIT || code == CYAML_ERR_LIBYAML_PARSER;
     if (unread && (!whole || yaml_is_sound(yaml->file, text, length, error)))
         libyaml_no_memory();
-    bool done = code == CYAML_OK && yaml->data;
-    if (code != CYAML_OK && !unread && !fail_keys(yaml, text, length, error))
-        fail_loading(yaml, code, &log, error);
-    else if (code == CYAML_OK && !done)
-        yaml_fail(yaml, error, "", "expected a mapping, got nothing");
-    g_free(log.message);
-    g_ptr_array_unref(log.trail);
-    return done;
+    return code == CYAML_OK ||
+           (!unread && yaml_fail(yaml, error, "", "%s", cyaml_strerror(code)));
 }
 
 bool yaml_is_sound(const char *file, const char *text, size_t length, GError **error)
@@ -401,8 +106,7 @@ void yaml_close(Yaml *yaml)
 {
     if (!yaml)
         return;
-    cyaml_config_t config = configuration(NULL);
-    cyaml_free(&config, yaml->schema, yaml->data, 0);
+    cyaml_free(&CONFIGURATION, yaml->schema, yaml->data, 0);
     yaml_lines_free(yaml->lines);
     g_string_chunk_free(yaml->keys);
     g_free(yaml->file);

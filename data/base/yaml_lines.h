@@ -1,6 +1,6 @@
-/* The line of each key in a YAML text. libcyaml forgets lines once it has loaded a file, so one
- * pass over libyaml's events (which libcyaml itself reads) keeps them. The pass also refuses
- * constructs that Kilter's files never contain. */
+/* The line of each key in a YAML text. libcyaml forgets lines once it has loaded a file, and stops
+ * at the first fault, so one pass over libyaml's events (which libcyaml itself reads) keeps the
+ * lines and names all faults. It also refuses constructs that Kilter's files never contain. */
 #pragma once
 
 #include <stdint.h>
@@ -17,8 +17,8 @@ typedef struct {
 } YamlShort;
 
 /* KILTER_ERROR_INPUT, "FILE:LINE: ...", if the text is not one well-formed document of
- * mappings, lists and texts with unique keys, without aliases and NUL bytes. `schema` (NULL: none)
- * says where a text is short for a mapping. */
+ * mappings, lists and texts with unique keys, without aliases and NUL bytes, or not of the schema
+ * (NULL: any), which also says where a text is short for a mapping. */
 YamlLines *yaml_lines_read(const char *file, const char *text, size_t length,
                            const struct cyaml_schema_value *schema, GError **error);
 AUTOPTR(yaml_lines_free, YamlLines)
@@ -28,7 +28,3 @@ uint32_t yaml_lines_at(const YamlLines *lines, const char *key);
 
 /* The short texts (YamlShort) in their order. */
 const GArray *yaml_lines_short(const YamlLines *lines);
-
-/* The schema of a key of a mapping; NULL: it has no such key. */
-const struct cyaml_schema_value *yaml_schema_of(const struct cyaml_schema_value *schema,
-                                                const char *key);

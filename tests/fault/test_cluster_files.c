@@ -64,9 +64,11 @@ static const Case CASE[] = {
     {"    gpus: 4", "    gpsu: 4",
      ":11: machines[0].gpsu: unknown key; did you mean 'gpus'?"},
     {NULL, "network: ib-ndr\nmachines: []\n",
-     ":1: network: unknown key; did you mean 'machines[].nic'?"},
+     ":1: network: unknown key; did you mean 'machines[].nic'?; "
+     "bad.yaml:2: machines: expected at least one entry"},
     {NULL, "nics: 8\nmachines: []\n",
-     ":1: nics: unknown key; did you mean 'machines[].nics'?"},
+     ":1: nics: unknown key; did you mean 'machines[].nics'?; "
+     "bad.yaml:2: machines: expected at least one entry"},
     {"gpus: 4\n", "gpus: 4\n    peers: 0-1 2-4\n",
      ":12: machines[0].peers: expected links such as 0-1 or 0-3x2 between GPUs 0 to 3, "
      "each pair once, got '2-4'"},
@@ -215,7 +217,9 @@ static void test_long_texts(void **state)
     g_autofree char *name = g_strnfill(101, 'x');
     g_autofree char *longer = g_strnfill(4001, 'x');
     g_autofree char *text = g_strdup_printf("name: %s\n", longer);
-    refuses(text, strlen(text), ":1: name: expected a shorter text");
+    refuses(text, strlen(text),
+            ":1: name: expected a shorter text; bad.yaml:1: machines: missing; expected "
+            "this key");
     g_autofree char *key = g_strdup_printf("%s: 1\n", name);
     refuses(key, strlen(key), ":1: expected a plain key");
 }
