@@ -121,18 +121,25 @@ static bool resolve_entry(const char *spec, const ModelEntry *entry, const char 
     return !wrong || refuse(error, "model '%s': %s", spec, wrong);
 }
 
-static Graph *build_entry(const char *spec, const ModelEntry *entry, const char *list,
-                          uint32_t gpus, char **canonical, GError **error)
+/* A model of the table, as ModelOfFile says it of files. */
+static bool build_entry(const char *spec, const ModelEntry *entry, const char *list,
+                        uint32_t gpus, Graph **graph, char **canonical, GError **error)
 {
-    ModelParams params;
+    ModelParams params = model_params_new(entry);
+    if (gpus == 0)
+        return model_params_parse(spec, list, &params, error);
     if (!resolve_entry(spec, entry, list, gpus, &params, error))
-        return NULL;
-    Graph *graph = graph_new(entry->info.name);
-    model_prepare(graph, &params);
-    graph = finish(spec, graph, entry->build(graph, &params), &params, entry, error);
-    if (graph && canonical)
+        return false;
+    if (graph) {
+        Graph *forward = graph_new(entry->info.name);
+        model_prepare(forward, &params);
+        const TensorId loss = entry->build(forward, &params);
+        if (!(*graph = finish(spec, forward, loss, &params, entry, error)))
+            return false;
+    }
+    if (canonical)
         *canonical = model_params_spec(entry->info.name, &params);
-    return graph;
+    return true;
 }
 
 /* --- files --- */
@@ -199,33 +206,25 @@ static bool resolve_architecture(const char *spec, Architecture *a, const char *
     return !wrong || refuse(error, "model '%s': %s", spec, wrong);
 }
 
-static Graph *build_architecture(const char *spec, const char *path, Architecture *a,
-                                 const char *list, uint32_t gpus, char **canonical,
-                                 GError **error)
+static Graph *build_architecture(const ModelOfFile *of, Architecture *a,
+                                 const ModelParams *params, GError **error)
 {
-    const ModelEntry *entry = entry_of(a);
-    ModelParams params;
-    if (!resolve_architecture(spec, a, list, gpus, &params, error))
-        return NULL;
-    const uint32_t small = model_size(&params, "small"),
-                   seq = a->patch ? 0 : model_size(&params, "seq");
+    const uint32_t small = model_size(params, "small"),
+                   seq = a->patch ? 0 : model_size(params, "seq");
     if (small > 0)
         architecture_shrink(a, small, seq);
-    ArchitectureSizes sizes = {
-        .batch = model_size(&params, "global_batch"),
-        .seq = small > 0 ? MIN(seq, SMALL_SEQ) : seq,
-        .mtp = a->patch ? 0 : model_size(&params, "mtp"),
-        .patches = a->patch ? 0 : model_size(&params, "patches"),
-        .capacity_factor = a->patch ? 1 : model_param(&params, "capacity_factor")};
-    architecture_separate(&sizes, params.target, params.own_products);
-    g_autofree char *name = model_file_name(path);
+    ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
+                               .seq = small > 0 ? MIN(seq, SMALL_SEQ) : seq,
+                               .mtp = a->patch ? 0 : model_size(params, "mtp"),
+                               .patches = a->patch ? 0 : model_size(params, "patches"),
+                               .capacity_factor =
+                                   a->patch ? 1 : model_param(params, "capacity_factor")};
+    architecture_separate(&sizes, params->target, params->own_products);
+    g_autofree char *name = model_file_name(of->file);
     Graph *graph = graph_new(name);
-    model_prepare(graph, &params);
-    graph =
-        finish(spec, graph, architecture_build(graph, a, &sizes), &params, entry, error);
-    if (graph && canonical)
-        *canonical = model_params_spec(path, &params);
-    return graph;
+    model_prepare(graph, params);
+    const TensorId loss = architecture_build(graph, a, &sizes);
+    return finish(of->spec, graph, loss, params, entry_of(a), error);
 }
 
 /* The value of like= in a list, or NULL. Caller frees. */
@@ -245,32 +244,38 @@ static Architecture *read_config(const char *path, json_t *root, const char *lis
     return config_read(path, root, like, error);
 }
 
-static Graph *build_config(const char *spec, const char *path, json_t *root,
-                           const char *list, uint32_t gpus, char **canonical,
-                           GError **error)
+static bool build_config(const ModelOfFile *of, GError **error)
 {
-    Architecture *a = read_config(path, root, list, error);
+    Architecture *a = read_config(of->file, of->root, of->list, error);
     if (!a)
-        return NULL;
-    Graph *graph = build_architecture(spec, path, a, list, gpus, canonical, error);
+        return false;
+    ModelParams params = model_params_new(entry_of(a));
+    bool good = of->gpus == 0 ? model_params_parse(of->spec, of->list, &params, error)
+                              : resolve_architecture(of->spec, a, of->list, of->gpus,
+                                                     &params, error);
+    if (good && of->graph)
+        good = (*of->graph = build_architecture(of, a, &params, error)) != NULL;
+    if (good && of->canonical && of->gpus > 0)
+        *of->canonical = model_params_spec(of->file, &params);
     architecture_clear(a);
     g_free(a);
-    return graph;
+    return good;
 }
 
 /* Builds a graph's file, which takes no parameters: its batch is in the file. */
-static Graph *build_graph(const char *spec, const char *path, const json_t *root,
-                          const char *list, char **canonical, GError **error)
+static bool build_graph(const ModelOfFile *of, GError **error)
 {
-    if (*list)
-        return refused(error, "model '%s': a graph's file takes no parameters, got '%s'",
-                       spec, list);
-    g_autoptr(Graph) graph = graph_from_json(path, root, error);
-    if (!graph || !model_sizes_fit(spec, graph, NULL, error))
-        return NULL;
-    if (canonical)
-        *canonical = g_strdup(path);
-    return g_steal_pointer(&graph);
+    if (*of->list)
+        return refuse(error, "model '%s': a graph's file takes no parameters, got '%s'",
+                      of->spec, of->list);
+    g_autoptr(Graph) graph = graph_from_json(of->file, of->root, error);
+    if (!graph || !model_sizes_fit(of->spec, graph, NULL, error))
+        return false;
+    if (of->canonical)
+        *of->canonical = g_strdup(of->file);
+    if (of->graph)
+        *of->graph = g_steal_pointer(&graph);
+    return true;
 }
 
 /* A model that was called by a name keeps it in place of the file's path. */
@@ -284,27 +289,28 @@ static void keep_name(const char *name, const char *file, char **canonical)
     *canonical = g_strconcat(stem, whole + strlen(file), NULL);
 }
 
-/* `content` is the file's content, or NULL to read the file. */
-static Graph *build_file(const char *spec, const char *path, const char *list,
-                         const char *content, uint32_t gpus, char **canonical,
-                         GError **error)
+/* `given` is the file's content, or NULL to read the file; *content (NULL: not wanted) gets it in
+ * canonical form. */
+static bool build_file(ModelOfFile of, const char *name, const char *given,
+                       char **content, GError **error)
 {
-    g_autofree char *file = model_file_path(path);
-    json_auto_t *root = content ? json_loads(content, JSON_REJECT_DUPLICATES, NULL)
-                                : model_file_load(file, error);
+    g_autofree char *file = model_file_path(name);
+    json_auto_t *root = given ? json_loads(given, JSON_REJECT_DUPLICATES, NULL)
+                              : model_file_load(file, error);
+    if (!root)
+        return false;
+    of.file = file;
+    of.root = root;
     const FileFormat format = format_of_model(root);
-    Graph *graph = NULL;
-    if (root && format == FORMAT_GRAPH)
-        graph = build_graph(spec, file, root, list, canonical, error);
-    else if (root && format == FORMAT_PROFILE)
-        graph = profile_model(spec, file, root, list, gpus, canonical, error);
-    else if (root && format == FORMAT_ONNX)
-        graph = onnx_graph(spec, file, root, list, gpus, canonical, error);
-    else if (root)
-        graph = build_config(spec, file, root, list, gpus, canonical, error);
-    if (graph)
-        keep_name(path, file, canonical);
-    return graph;
+    if (!(format == FORMAT_GRAPH     ? build_graph(&of, error)
+          : format == FORMAT_PROFILE ? profile_model(&of, error)
+          : format == FORMAT_ONNX    ? onnx_graph(&of, error)
+                                     : build_config(&of, error)))
+        return false;
+    keep_name(name, file, of.canonical);
+    if (content)
+        *content = json_canonical(json_incref(root));
+    return true;
 }
 
 const char *model_spec_list(const char *spec)
@@ -368,6 +374,20 @@ static bool is_file(const char *spec, const char *name)
                                g_str_has_prefix(spec, PROFILE_PREFIX)));
 }
 
+/* A model of the table or of a file; the file's content is given or got. */
+static bool model_of(ModelOfFile of, const char *given, char **content, GError **error)
+{
+    g_autofree char *name = NULL;
+    const ModelEntry *entry = split_spec(of.spec, &name, &of.list);
+    if (entry)
+        return build_entry(of.spec, entry, of.list, of.gpus, of.graph, of.canonical,
+                           error);
+    if (given || is_file(of.spec, name))
+        return build_file(of, name, given, content, error);
+    fail_unknown(name, error);
+    return false;
+}
+
 Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **error)
 {
     return model_build_from(spec, NULL, gpus, canonical, error);
@@ -376,93 +396,26 @@ Graph *model_build(const char *spec, uint32_t gpus, char **canonical, GError **e
 Graph *model_build_from(const char *spec, const char *content, uint32_t gpus,
                         char **canonical, GError **error)
 {
-    g_autofree char *name = NULL;
-    const char *list;
-    const ModelEntry *entry = split_spec(spec, &name, &list);
-    if (entry)
-        return build_entry(spec, entry, list, gpus, canonical, error);
-    if (content || is_file(spec, name))
-        return build_file(spec, name, list, content, gpus, canonical, error);
-    fail_unknown(name, error);
-    return NULL;
-}
-
-/* --- specs without graphs --- */
-
-/* The resolved spec; NULL on failure, and also for gpus == 0, which only checks. */
-static char *resolve_config(const char *spec, const char *path, json_t *root,
-                            const char *list, uint32_t gpus, GError **error)
-{
-    Architecture *a = read_config(path, root, list, error);
-    char *canonical = NULL;
-    if (!a)
-        return NULL;
-    ModelParams params = model_params_new(entry_of(a));
-    if (gpus == 0)
-        model_params_parse(spec, list, &params, error);
-    else if (resolve_architecture(spec, a, list, gpus, &params, error))
-        canonical = model_params_spec(path, &params);
-    architecture_clear(a);
-    g_free(a);
-    return canonical;
-}
-
-static char *resolve_file(const char *spec, const char *path, const char *list,
-                          uint32_t gpus, char **content, GError **error)
-{
-    g_autofree char *file = model_file_path(path);
-    char *canonical = NULL;
-    json_auto_t *root = model_file_load(file, error);
-    const FileFormat format = format_of_model(root);
-    if (root && format == FORMAT_GRAPH)
-        graph_free(build_graph(spec, file, root, list, &canonical, error));
-    else if (root && format == FORMAT_PROFILE)
-        canonical = profile_resolve(spec, file, root, list, gpus, error);
-    else if (root && format == FORMAT_ONNX) {
-        Graph *graph =
-            onnx_graph(spec, file, root, list, MAX(gpus, 1), &canonical, error);
-        g_clear_pointer(&graph, graph_free);
-    } else if (root)
-        canonical = resolve_config(spec, file, root, list, gpus, error);
-    keep_name(path, file, &canonical);
-    *content = canonical ? json_canonical(json_incref(root)) : NULL;
-    return canonical;
-}
-
-static char *resolve(const char *spec, uint32_t gpus, char **content, GError **error)
-{
-    g_autofree char *name = NULL;
-    const char *list;
-    const ModelEntry *entry = split_spec(spec, &name, &list);
-    *content = NULL;
-    if (!entry && is_file(spec, name))
-        return resolve_file(spec, name, list, gpus, content, error);
-    if (!entry) {
-        fail_unknown(name, error);
-        return NULL;
-    }
-    ModelParams params = model_params_new(entry);
-    if (gpus == 0)
-        model_params_parse(spec, list, &params, error);
-    else if (resolve_entry(spec, entry, list, gpus, &params, error))
-        return model_params_spec(entry->info.name, &params);
-    return NULL;
+    Graph *graph = NULL;
+    const ModelOfFile of = {
+        .spec = spec, .gpus = gpus, .graph = &graph, .canonical = canonical};
+    model_of(of, content, NULL, error);
+    return graph;
 }
 
 char *model_resolve(const char *spec, uint32_t gpus, char **content, GError **error)
 {
+    char *canonical = NULL;
+    const ModelOfFile of = {.spec = spec, .gpus = gpus, .canonical = &canonical};
     g_assert(gpus > 0);
-    return resolve(spec, gpus, content, error);
+    *content = NULL;
+    model_of(of, NULL, content, error);
+    return canonical;
 }
 
 bool model_check(const char *spec, GError **error)
 {
-    GError *wrong = NULL;
-    g_autofree char *content = NULL;
-    g_free(resolve(spec, 0, &content, &wrong));
-    if (wrong)
-        g_propagate_error(error, wrong);
-    return !wrong;
+    return model_of((ModelOfFile){.spec = spec}, NULL, NULL, error);
 }
 
 bool model_is_one(const char *spec)
@@ -480,20 +433,22 @@ bool model_is_one(const char *spec)
             format_of_model(root) != FORMAT_HUGGINGFACE);
 }
 
-bool model_content(const char *spec, char **content, GError **error)
+/* The object of the file that a spec names, whose path and keys *file and *list get, for the caller
+ * to free. NULL: an error, or, where *file is NULL, a model of the table. */
+static json_t *load_spec(const char *spec, char **file, const char **list, GError **error)
 {
     g_autofree char *name = NULL;
+    *file = split_spec(spec, &name, list) ? NULL : model_file_path(name);
+    return *file ? model_file_load(*file, error) : NULL;
+}
+
+bool model_content(const char *spec, char **content, GError **error)
+{
+    g_autofree char *file = NULL;
     const char *list;
-    *content = NULL;
-    if (split_spec(spec, &name, &list))
-        return true;
-    g_autofree char *file = model_file_path(name);
-    json_t *root = model_file_load(file, error);
-    if (!root)
-        return false;
-    *content = json_canonical(json_incref(root));
-    json_decref(root);
-    return true;
+    json_t *root = load_spec(spec, &file, &list, error);
+    *content = root ? json_canonical(root) : NULL;
+    return root || !file;
 }
 
 char *model_write(const char *spec, uint32_t gpus, GError **error)
@@ -508,18 +463,22 @@ char *model_write(const char *spec, uint32_t gpus, GError **error)
     return text;
 }
 
+/* The text of an object of facts, which is released; NULL: there is none. */
+static char *facts_text(json_t *facts)
+{
+    return facts ? json_canonical(facts) : NULL;
+}
+
 char *model_architecture(const char *spec, GError **error)
 {
-    g_autofree char *name = NULL;
+    g_autofree char *name = NULL, *file = NULL;
     const char *list;
     if (split_spec(spec, &name, &list) || !is_file(spec, name) || onnx_is(name))
         return NULL;
-    g_autofree char *file = model_file_path(name);
-    json_auto_t *root = model_file_load(file, error);
+    json_auto_t *root = load_spec(spec, &file, &list, error);
     const bool other = !root || format_of_model(root) != FORMAT_HUGGINGFACE;
     g_autofree Architecture *a = other ? NULL : read_config(file, root, list, error);
-    json_auto_t *facts = a ? config_facts(a, file) : NULL;
-    char *text = facts ? json_canonical(json_incref(facts)) : NULL;
+    char *text = facts_text(a ? config_facts(a, file) : NULL);
     if (a)
         architecture_clear(a);
     return text;
@@ -527,15 +486,10 @@ char *model_architecture(const char *spec, GError **error)
 
 char *model_file_facts(const char *spec, GError **error)
 {
-    g_autofree char *name = NULL;
+    g_autofree char *name = NULL, *file = NULL;
     const char *list;
     if (split_spec(spec, &name, &list) || !onnx_is(name))
         return NULL;
-    g_autofree char *file = model_file_path(name);
-    json_t *root = model_file_load(file, error),
-           *facts = root ? onnx_file_facts(spec, file, root, list, error) : NULL;
-    char *text = facts ? json_canonical(json_incref(facts)) : NULL;
-    json_decref(facts);
-    json_decref(root);
-    return text;
+    json_auto_t *root = load_spec(spec, &file, &list, error);
+    return facts_text(root ? onnx_file_facts(spec, file, root, list, error) : NULL);
 }

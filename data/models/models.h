@@ -112,6 +112,15 @@ ModelParam *model_params_find(ModelParams *params, const char *key);
 double model_param(const ModelParams *params, const char *key);
 uint32_t model_size(const ModelParams *params, const char *key);
 
+/* What a spec asks of the object in a file. */
+typedef struct {
+    const char *spec, *file, *list;
+    struct json_t *root;
+    uint32_t gpus;    /* 0: the values are only checked */
+    Graph **graph;    /* gets the graph, differentiated and sealed; NULL: not wanted */
+    char **canonical; /* gets the spec that says all parameters; NULL: not wanted */
+} ModelOfFile;
+
 /* Builders: each adds the forward graph and returns the loss. */
 TensorId model_vgg19(Graph *graph, const ModelParams *params);
 TensorId model_vit(Graph *graph, const ModelParams *params);

@@ -351,20 +351,18 @@ static Graph *profile_build_graph(const char *file, const json_t *root,
     return g_steal_pointer(&graph);
 }
 
-static bool read_params(const char *spec, const char *file, const json_t *root,
-                        const char *list, uint32_t gpus, ModelParams *params,
-                        GError **error)
+static bool read_params(const ModelOfFile *of, ModelParams *params, GError **error)
 {
-    const JsonPlace at = {.file = file, .error = error};
-    const json_t *batch = json_object_get(root, "batch"),
-                 *precision = json_object_get(root, "precision");
+    const JsonPlace at = {.file = of->file, .error = error};
+    const json_t *batch = json_object_get(of->root, "batch"),
+                 *precision = json_object_get(of->root, "precision"),
+                 *format = json_object_get(of->root, "format");
     const char *name = json_string_value(precision);
     const Precision measured = name        ? precision_from_name(name)
                                : precision ? PRECISIONS
                                            : PRECISION_SINGLE;
     *params = model_params_new(&MODEL_OF_PROFILE);
-    if (json_integer_value(json_object_get(json_object_get(root, "format"), "version")) !=
-        1)
+    if (json_integer_value(json_object_get(format, "version")) != 1)
         return json_fail(&at, "format", "expected version 1");
     if (batch && (!json_is_integer(batch) || json_integer_value(batch) < 1 ||
                   json_integer_value(batch) > 1000000))
@@ -373,37 +371,30 @@ static bool read_params(const char *spec, const char *file, const json_t *root,
         return json_fail(&at, "precision", "expected " PRECISION_NAMES);
     params->precision = measured;
     model_params_find(params, "batch")->value = (double)json_integer_value(batch);
-    if (!model_params_parse(spec, list, params, error))
+    if (!model_params_parse(of->spec, of->list, params, error))
         return false;
     if (params->precision != measured)
-        return refuse(error, "model '%s': precision: its times were measured in %s", spec,
-                      precision_name(measured));
+        return refuse(error, "model '%s': precision: its times were measured in %s",
+                      of->spec, precision_name(measured));
     if (model_param(params, "batch") == 0)
         return json_fail(&at, "batch",
                          "expected the samples that were measured, here or as "
                          "batch=... of the model");
-    return model_params_follow(spec, params, 0, gpus, error);
+    return model_params_follow(of->spec, params, 0, MAX(of->gpus, 1), error);
 }
 
-Graph *profile_model(const char *spec, const char *file, const json_t *root,
-                     const char *list, uint32_t gpus, char **canonical, GError **error)
+bool profile_model(const ModelOfFile *of, GError **error)
 {
     ModelParams params;
-    if (!read_params(spec, file, root, list, gpus, &params, error))
-        return NULL;
-    g_autoptr(Graph) graph = profile_build_graph(file, root, &params, error);
-    if (!graph || !model_sizes_fit(spec, graph, NULL, error))
-        return NULL;
-    if (canonical)
-        *canonical = model_params_spec(file, &params);
-    return g_steal_pointer(&graph);
-}
-
-char *profile_resolve(const char *spec, const char *file, const json_t *root,
-                      const char *list, uint32_t gpus, GError **error)
-{
-    ModelParams params;
-    return read_params(spec, file, root, list, MAX(gpus, 1), &params, error) && gpus
-               ? model_params_spec(file, &params)
-               : NULL;
+    if (!read_params(of, &params, error))
+        return false;
+    if (of->graph) {
+        g_autoptr(Graph) graph = profile_build_graph(of->file, of->root, &params, error);
+        if (!graph || !model_sizes_fit(of->spec, graph, NULL, error))
+            return false;
+        *of->graph = g_steal_pointer(&graph);
+    }
+    if (of->canonical && of->gpus > 0)
+        *of->canonical = model_params_spec(of->file, &params);
+    return true;
 }

@@ -25,13 +25,8 @@
 
 #include <jansson.h>
 
-/* The graph of a profile, differentiated and sealed, and the spec that says all parameters.
- * KILTER_ERROR_INPUT, "FILE: ops[3].in[0]: ...". */
-Graph *profile_model(const char *spec, const char *file, const json_t *root,
-                     const char *list, uint32_t gpus, char **canonical, GError **error);
-/* That spec alone. NULL: an error, or, with gpus == 0, nothing wrong. */
-char *profile_resolve(const char *spec, const char *file, const json_t *root,
-                      const char *list, uint32_t gpus, GError **error);
+/* The graph of a profile. KILTER_ERROR_INPUT, "FILE: ops[3].in[0]: ...". */
+bool profile_model(const ModelOfFile *of, GError **error);
 
 /* Whether a path is of the tables that data sets come in: NAME-ops.csv, with NAME-edges.csv beside
  * it. */

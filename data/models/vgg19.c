@@ -3,27 +3,17 @@
  * stage's channel count. */
 #include "data/models/models.h"
 
+/* A convolution of 3x3, and relu. */
 static TensorId vgg19_conv(Graph *graph, const char *name, TensorId x, uint32_t channels)
 {
-    const Tensor in = *graph_tensor(graph, x);
-    g_autofree char *weight = g_strdup_printf("%s.weight", name);
-    g_autofree char *bias = g_strdup_printf("%s.bias", name);
-    TensorId w =
-        graph_parameter(graph, weight, 4, (uint32_t[]){channels, in.dim[1], 3, 3});
-    TensorId b = graph_parameter(graph, bias, 1, &channels);
-    g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", in.dim[2], in.dim[3]);
-    TensorId y = graph_op(graph, OP_CONV2D, name,
-                          (OpAttr){.stride = 1, .padding = 1, .padding_columns = 1}, 3,
-                          (TensorId[]){x, w, b}, extents);
     g_autofree char *relu = g_strdup_printf("%s.relu", name);
-    return model_unary(graph, OP_RELU, relu, y);
-}
-
-static TensorId vgg19_pool(Graph *graph, OpKind kind, const char *name, OpAttr attr,
-                           TensorId x, uint32_t size)
-{
-    g_autofree char *extents = g_strdup_printf("P=%u,Q=%u", size, size);
-    return graph_op(graph, kind, name, attr, 1, &x, extents);
+    const ModelConv conv = {.channels = channels,
+                            .rows = 3,
+                            .columns = 3,
+                            .stride = 1,
+                            .padding = PAD_EVEN,
+                            .bias = true};
+    return model_unary(graph, OP_RELU, relu, model_conv(graph, name, x, &conv));
 }
 
 static TensorId merge(Graph *graph, const char *name, TensorId x)
@@ -49,12 +39,12 @@ TensorId model_vgg19(Graph *graph, const ModelParams *params)
             x = vgg19_conv(graph, name, x, model_size(params, "width") * multiple[stage]);
         }
         g_autofree char *name = g_strdup_printf("features.%u.pool", stage);
-        x = vgg19_pool(graph, OP_MAX_POOL2D, name, (OpAttr){.window = 2, .stride = 2}, x,
-                       image /= 2);
+        x = model_pool(graph, OP_MAX_POOL2D, name, x, 2, 2, PAD_NONE);
     }
     graph_layer(graph, "avgpool");
-    x = vgg19_pool(graph, OP_AVG_POOL2D, "avgpool", (OpAttr){0}, x,
-                   model_size(params, "pool"));
+    const uint32_t pool = model_size(params, "pool");
+    g_autofree char *pooled = g_strdup_printf("P=%u,Q=%u", pool, pool);
+    x = graph_op(graph, OP_AVG_POOL2D, "avgpool", (OpAttr){0}, 1, &x, pooled);
     x = merge(graph, "flatten.spatial", x);
     x = merge(graph, "flatten", x);
     for (uint32_t i = 0; i < 2; i++) {

@@ -78,31 +78,33 @@ json_t *onnx_file_facts(const char *spec, const char *file, const json_t *root,
     return facts;
 }
 
-Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
-                  const char *list, uint32_t gpus, char **canonical, GError **error)
+bool onnx_graph(const ModelOfFile *of, GError **error)
 {
     ModelParams params;
     TensorId loss;
-    g_autofree char *name = g_path_get_basename(file);
+    g_autofree char *name = g_path_get_basename(of->file);
     if (onnx_is(name))
         *strrchr(name, '.') = '\0';
     g_autoptr(Graph) graph = graph_new(*name ? name : "onnx");
-    g_autoptr(OnnxModel) model = onnx_read(file, root, error);
-    if (!model || !onnx_resolve(spec, model, list, gpus, &params, error))
-        return NULL;
+    g_autoptr(OnnxModel) model = onnx_read(of->file, of->root, error);
+    if (!model ||
+        !onnx_resolve(of->spec, model, of->list, MAX(of->gpus, 1), &params, error))
+        return false;
     const OnnxSizes sizes = sizes_of(&params);
     model_prepare(graph, &params);
     GError *refused = NULL;
     if (!onnx_build(graph, model, &sizes, &loss, NULL, &refused)) {
         say_length(model, &params, &refused);
         g_propagate_error(error, refused);
-        return NULL;
+        return false;
     }
-    if (!model_sizes_fit(spec, graph, params.documents, error))
-        return NULL;
+    if (!model_sizes_fit(of->spec, graph, params.documents, error))
+        return false;
     graph_differentiate(graph, loss, params.optimizer);
     graph_seal(graph);
-    if (canonical)
-        *canonical = model_params_spec(file, &params);
-    return g_steal_pointer(&graph);
+    if (of->canonical)
+        *of->canonical = model_params_spec(of->file, &params);
+    if (of->graph)
+        *of->graph = g_steal_pointer(&graph);
+    return true;
 }

@@ -4,9 +4,8 @@
 #include "data/formats/onnx/onnx.h"
 #include "data/models/models.h"
 
-/* model_build of what a file says. */
-Graph *onnx_graph(const char *spec, const char *file, const json_t *root,
-                  const char *list, uint32_t gpus, char **canonical, GError **error);
+/* The graph of a file. */
+bool onnx_graph(const ModelOfFile *of, GError **error);
 
 /* model_file_facts as JSON. A new reference. */
 json_t *onnx_file_facts(const char *spec, const char *file, const json_t *root,
