@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/formats/measured/layer_profile.h"
+
 bool sim_algorithms_parse(const char *text, Algorithm algorithm[TRAFFICS], GError **error)
 {
     g_assert(text);

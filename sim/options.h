@@ -53,7 +53,7 @@ OPTION_WORDS(SIM_TASK_MEMORY_WORDS)
     X(BUNDLED(RUNTIME_FILE, read_runtime), runtime, "runtime", "")                \
     X(CHOICE(SIM_COSTS_WORDS), costs, "costs", "kernels")                         \
     X(CHOICE(SIM_DISPATCHER_WORDS), dispatcher, "dispatcher", "runtime")          \
-    X(DATA, layer_times, "layer_times", "")                                       \
+    X(DATA(layer_profile_option), layer_times, "layer_times", "")                 \
     X(NUMBER(0, 10), jitter, "jitter", "0")                                       \
     X(CHOICE(SIM_DISTRIBUTION_WORDS), distribution, "distribution", "lognormal")  \
     X(TEXT, straggler, "straggler", "")                                           \

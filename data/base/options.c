@@ -100,12 +100,24 @@ static bool options_read_text(const Option *option, const char *text, const char
     return true;
 }
 
+/* Whether the file that the choice stands for, if any, can be read. */
+static bool check_choice(const Option *option, uint32_t choice, GError **error)
+{
+    const char *kept = NULL;
+    if (!option->read)
+        return true;
+    g_auto(GStrv) file = g_strsplit(option->files, "|", -1);
+    g_autofree char *path = *file[choice] ? path_bundled(file[choice], error) : NULL;
+    return !*file[choice] || (path && option->read(path, &kept, error));
+}
+
 static bool options_read_member(const Option *option, const char *text, void *member,
                                 GError **error)
 {
     switch (option->type) {
     case OPTION_CHOICE:
-        return read_choice(option, text, member, error);
+        return read_choice(option, text, member, error) &&
+               check_choice(option, *(uint32_t *)member, error);
     case OPTION_COUNT:
         return options_read_count(option, text, member, error);
     case OPTION_NUMBER:

@@ -26,13 +26,14 @@
  *     BYTES                 uint64_t        "25 MiB", or 0
  *     TIME                  double, s       "10 ms", or 0
  *     TEXT                  const char *    anything; kept interned
- *     DATA                  const char *    the path of a file whose contents count, or of a bundled one; kept interned
+ *     DATA(reader)          const char *    a path of a file, or a bundled one's; as PARSED
  *     PARSED(reader)        const char *    any text that the OptionReader accepts
  *     BUNDLED(path, reader) const char *    the same, and up to a `/` it names a bundled file: "runtimes/%s.yaml"
- *     FILES(WORDS, paths)   uint32_t        a CHOICE whose words stand for bundled files: "|tag/network.txt|", or for none
+ *     FILES(WORDS, paths, reader)           a CHOICE of bundled files, "|tag/network.txt|", or none
  *
  * Whatever a planner or the simulation reads by the value of an option has one of the last types or
- * DATA: so that it is known, before anything is planned, on which files an answer depends. */
+ * DATA: so that it is known, before anything is planned, on which files an answer depends, and that
+ * they can be read. */
 #pragma once
 
 #include <stdbool.h>
@@ -70,17 +71,17 @@ typedef struct {
     uint32_t n;
 } OptionTable;
 
-#define OPTION_MEMBER(type, member, key, value) OPTION_MEMBER_##type member;
-#define OPTION_MEMBER_CHOICE(words)             uint32_t
-#define OPTION_MEMBER_COUNT(least, most)        uint32_t
-#define OPTION_MEMBER_NUMBER(least, most)       double
-#define OPTION_MEMBER_BYTES                     uint64_t
-#define OPTION_MEMBER_TIME                      double
-#define OPTION_MEMBER_TEXT                      const char *
-#define OPTION_MEMBER_DATA                      const char *
-#define OPTION_MEMBER_PARSED(reader)            const char *
-#define OPTION_MEMBER_BUNDLED(path, reader)     const char *
-#define OPTION_MEMBER_FILES(words, paths)       uint32_t
+#define OPTION_MEMBER(type, member, key, value)   OPTION_MEMBER_##type member;
+#define OPTION_MEMBER_CHOICE(words)               uint32_t
+#define OPTION_MEMBER_COUNT(least, most)          uint32_t
+#define OPTION_MEMBER_NUMBER(least, most)         double
+#define OPTION_MEMBER_BYTES                       uint64_t
+#define OPTION_MEMBER_TIME                        double
+#define OPTION_MEMBER_TEXT                        const char *
+#define OPTION_MEMBER_DATA(reader)                const char *
+#define OPTION_MEMBER_PARSED(reader)              const char *
+#define OPTION_MEMBER_BUNDLED(path, reader)       const char *
+#define OPTION_MEMBER_FILES(words, paths, reader) uint32_t
 
 #define OPTION_ROW(Struct, type, member, key, value) \
     {OPTION_ROW_##type, offsetof(Struct, member), key, value},
@@ -90,11 +91,11 @@ typedef struct {
 #define OPTION_ROW_BYTES                 OPTION_BYTES, 0, 0, NULL, NULL, NULL
 #define OPTION_ROW_TIME                  OPTION_TIME, 0, 0, NULL, NULL, NULL
 #define OPTION_ROW_TEXT                  OPTION_TEXT, 0, 0, NULL, NULL, NULL
-#define OPTION_ROW_DATA                  OPTION_DATA, 0, 0, NULL, NULL, NULL
+#define OPTION_ROW_DATA(reader)          OPTION_DATA, 0, 0, reader, NULL, NULL
 #define OPTION_ROW_PARSED(reader)        OPTION_TEXT, 0, 0, reader, NULL, NULL
 #define OPTION_ROW_BUNDLED(path, reader) OPTION_TEXT, 0, 0, reader, path, NULL
-#define OPTION_ROW_FILES(words, paths) \
-    OPTION_CHOICE, 0, 0, NULL, paths, words(OPTION_WORD)
+#define OPTION_ROW_FILES(words, paths, reader) \
+    OPTION_CHOICE, 0, 0, reader, paths, words(OPTION_WORD)
 #define OPTION_WORD(id, word) "|" word
 #define OPTION_ID(id, word)   id,
 #define OPTION_WORDS(words)   enum { words(OPTION_ID) };

@@ -69,7 +69,9 @@ bool output_check(const char *file, GError **error)
         return refuse(error, "cannot write %s: no folder %s", file, folder);
     if (access(folder, W_OK) != 0)
         return refuse(error, "cannot write %s: the folder is not writable", file);
-    return true;
+    g_autofree char *beside = g_strconcat(end, ".XXXXXX", NULL); /* g_file_set_contents */
+    return access(beside, F_OK) == 0 || errno == ENOENT ||
+           refuse(error, "cannot write %s: %s", file, g_strerror(errno));
 }
 
 static bool write_all(int fd, const char *text, size_t length)

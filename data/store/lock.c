@@ -302,7 +302,8 @@ bool store_lock_take(Store *store, GError **error)
 bool store_lock_beat(Store *store, GError **error)
 {
     if (!store->lock ||
-        g_get_monotonic_time() - store->beat_us < lease_us() / BEATS_A_LEASE)
+        (guint64)(g_get_monotonic_time() - store->beat_us) <
+            (guint64)lease_us() / BEATS_A_LEASE) /* a clock that ran back: beats */
         return true;
     g_auto(Lock) lock = {.descriptor = -1};
     if (!lock_open(&lock, store->lock, error))

@@ -92,11 +92,12 @@ static bool try_all(Queue *queue, GQueue *list, uint32_t flags,
 static bool queue_next(Queue *queue, uint32_t in_flight, const Configuration **next,
                        GError **error)
 {
-    const gint64 patience_us = G_USEC_PER_SEC / 5, now_us = g_get_monotonic_time();
+    const guint64 patience_us = G_USEC_PER_SEC / 5;
+    const gint64 now_us = g_get_monotonic_time();
     *next = NULL;
     bool good = try_all(queue, &queue->fresh, 0, next, error);
     if (good && !*next && queue->taken.length > 0 &&
-        now_us - queue->looked_us > patience_us) {
+        (guint64)(now_us - queue->looked_us) > patience_us) { /* also where it ran back */
         queue->looked_us = now_us;
         good = try_all(queue, &queue->taken, 0, next, error);
     }

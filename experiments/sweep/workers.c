@@ -35,7 +35,7 @@ static Outcome *evaluate(const Configuration *configuration, const char *experim
     const gint64 start_us = g_get_monotonic_time();
     outcome->configuration = configuration;
     result_evaluate(configuration, experiment, &outcome->result, &outcome->error);
-    outcome->took_us = g_get_monotonic_time() - start_us;
+    outcome->took_us = MAX(g_get_monotonic_time() - start_us, 0);
     return outcome;
 }
 

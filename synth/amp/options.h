@@ -23,7 +23,7 @@ OPTION_WORDS(AMP_PLACEMENT_WORDS)
     X(CHOICE(AMP_COST_WORDS), cost, "cost", "detailed")              \
     X(CHOICE(AMP_BALANCE_WORDS), balance, "balance", "layers")       \
     X(CHOICE(AMP_PLACEMENT_WORDS), placement, "placement", "random") \
-    X(DATA, profile, "profile", "")                                  \
+    X(DATA(layer_profile_option), profile, "profile", "")            \
     X(COUNT(0, 1000000), steps, "steps", "0")                        \
     X(COUNT(0, 1000000), trials, "trials", "5")                      \
     X(COUNT(0, 1000000), rank, "rank", "0")

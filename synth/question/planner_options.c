@@ -6,6 +6,7 @@
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
+#include "data/formats/measured/layer_profile.h"
 #include "data/models/model.h"
 #include "synth/question/segments.h"
 #include "synth/spmd/spmd.h"

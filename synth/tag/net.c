@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/free.h"
+#include "synth/tag/options.h"
 #include "synth/tag/tape.h"
 
 void tag_net_free(TagNet *net)
@@ -161,4 +162,11 @@ TagNet *tag_net_read(const char *file, GError **error)
         return refused(error, "%s: expected %u numbers, got %u", file, (uint32_t)NET_SIZE,
                        n);
     return g_steal_pointer(&net);
+}
+
+bool tag_net_option(const char *file, const char **kept, GError **error)
+{
+    g_autoptr(TagNet) net = tag_net_read(file, error);
+    *kept = g_intern_string(file);
+    return net != NULL;
 }

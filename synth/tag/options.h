@@ -4,6 +4,9 @@
 
 #include "data/base/options.h"
 
+/* Whether a file is a network's, synth/tag/net.h. */
+OptionReader tag_net_option;
+
 /* clang-format off */
 #define TAG_GROUPS_WORDS(X) \
     X(TAG_GROUPS_OWN, "own") X(TAG_GROUPS_METIS, "metis") \
@@ -41,7 +44,8 @@ OPTION_WORDS(TAG_PRIORS_WORDS)
     X(CHOICE(TAG_FACTORS_WORDS), factors, "factors", "joint")                          \
     X(CHOICE(TAG_UNDECIDED_WORDS), undecided, "undecided", "first")                    \
     X(COUNT(1, 256), leaves, "leaves", "1")                                            \
-    X(FILES(TAG_PRIORS_WORDS, "|tag/network.txt|tag/ahead.txt"), priors, "priors", "uniform")
+    X(FILES(TAG_PRIORS_WORDS, "|tag/network.txt|tag/ahead.txt", tag_net_option), priors, \
+      "priors", "uniform")
 /* clang-format on */
 
 typedef struct {

@@ -57,6 +57,28 @@ static void test_circle(void **state)
     program_refuses(box, "plan " SMALL " hap-8 -p dp-ev -o a", 2, "symbolic links");
 }
 
+/* A name that the file system, or what is written beside it first, cannot have is known before the
+ * work. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    static const char *const LINE[] = {"plan " SMALL " hap-8 -p dp-ev -o %s",
+                                       "simulate " SMALL " hap-8 -p dp-ev --trace %s",
+                                       "models " SMALL " -o %s",
+                                       "simulate " SMALL " hap-8 -p dp-ev --dot %s"};
+    g_autoptr(Sandbox) box = sandbox_new();
+    for (guint length = 240; length < 300; length += 15)
+        for (guint i = 0; i < G_N_ELEMENTS(LINE); i++) {
+            g_autofree char *name = g_strnfill(length, 'n');
+            g_auto(GStrv) part = g_strsplit(LINE[i], "%s", 2);
+            g_autofree char *line = g_strconcat(part[0], name, NULL);
+            if (length == 240)
+                run_good(box, line);
+            else
+                program_refuses(box, line, 2, "File name too long");
+        }
+}
+
 /* skip() leaves by a jump, so that nothing is freed behind it. */
 static void skip_without(Sandbox **box, char **text)
 {
@@ -191,6 +213,30 @@ static void test_arguments_are_not_written(void **state)
             if (length != n[f] || memcmp(before[f], after, length) != 0)
                 fail_msg("kilter %s changed %s", LINE[i], FILES[f]);
             g_free(before[f]);
+        }
+    }
+}
+
+/* A file in the folder hides no cluster, device or model of its name, whatever it holds. */
+static void test_names_are_not_hidden(void **state)
+{
+    (void)state;
+    static const char *const NAME[] = {"hap-8", "1x2xh100-sxm", "h100-sxm", "vit",
+                                       "dp-ev"};
+    static const char *const LINE[] = {
+        "memory " SMALL " hap-8 -p dp-ev", "clusters hap-8",
+        "memory " SMALL " 1x2xh100-sxm -p dp-ev", "models " SMALL};
+    static const char *const TEXT[] = {"{\"program\": []}", "machines: [", "\xff",
+                                       "a,b\n"};
+    g_autoptr(Sandbox) empty = sandbox_new();
+    for (guint i = 0; i < G_N_ELEMENTS(TEXT); i++) {
+        g_autoptr(Sandbox) box = sandbox_new();
+        for (guint n = 0; n < G_N_ELEMENTS(NAME); n++)
+            sandbox_write(box, NAME[n], TEXT[i]);
+        for (guint l = 0; l < G_N_ELEMENTS(LINE); l++) {
+            g_auto(Ran) good = program_run_good(empty, LINE[l]);
+            g_auto(Ran) ran = program_run_good(box, LINE[l]);
+            assert_string_equal(ran.out, good.out);
         }
     }
 }
@@ -355,10 +401,12 @@ int main(void)
         cmocka_unit_test(test_sandboxes_keep_to_themselves),
         cmocka_unit_test(test_links_are_followed),
         cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_devices_stay),
         cmocka_unit_test(test_pipes_are_written),
         cmocka_unit_test(test_pipes_are_read_once),
         cmocka_unit_test(test_arguments_are_not_written),
+        cmocka_unit_test(test_names_are_not_hidden),
         cmocka_unit_test(test_standard_output),
         cmocka_unit_test(test_hostile_folders),
         cmocka_unit_test(test_hostile_traces),

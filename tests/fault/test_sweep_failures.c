@@ -1,6 +1,7 @@
 /* Failures during a sweep: one test for each row of the table in docs/sweeps.md, without kills,
  * which test_sweep_kill.c tests. */
 #include <fcntl.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +23,33 @@ static long evaluated_of(const char *json)
     const char *at = strstr(json, "\"evaluated\": ");
     assert_non_null(at);
     return strtol(at + strlen("\"evaluated\": "), NULL, 10);
+}
+
+/* --- files that an option names --- */
+
+/* No row says that a configuration is impossible because a file is broken. */
+static void test_broken_files_of_options(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *planner, *message;
+    } CASE[] = {{"dp-ev:layer_times=broken.csv", "broken.csv:1: expected a column"},
+                {"amp:profile=broken.csv", "broken.csv:1: expected a column"},
+                {"tag:search=mcts,priors=gnn", "network.txt:1: expected"}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *folder = g_build_filename(box->folder, "tag", NULL);
+    g_autofree char *own = g_strconcat("KILTER_PATH=", box->folder, NULL);
+    assert_int_equal(g_mkdir(folder, 0700), 0);
+    sandbox_write(box, "broken.csv", "x,y\n1,2\n");
+    sandbox_write(box, "tag/network.txt", "x\n");
+    for (guint i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *grid = g_strdup_printf(
+            "name: s\ngrid: {model: ['vgg19:width=8,fc=64'], cluster: [hap-8], planner: "
+            "[dp-ev, '%s']}\n",
+            CASE[i].planner);
+        sandbox_write(box, "s.yaml", grid);
+        program_refuses_in(box, "sweep s.yaml --db s.db", own, 2, CASE[i].message);
+    }
 }
 
 /* --- a configuration that ends its process --- */
@@ -417,6 +445,7 @@ static void test_journals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_broken_files_of_options),
         cmocka_unit_test(test_a_configuration_that_ends_processes),
         cmocka_unit_test(test_processes_share_the_work),
         cmocka_unit_test(test_another_machine_writes),

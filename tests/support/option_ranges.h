@@ -16,9 +16,9 @@ typedef struct {
 #define RANGE_BYTES                 false, false, 0, 0, "|0|1 B|1 PiB"
 #define RANGE_TIME                  false, false, 0, 0, "|0s|1 ns|1000000 s"
 #define RANGE_CHOICE(words)         false, false, 0, 0, words(OPTION_WORD)
-#define RANGE_FILES(words, paths)   false, false, 0, 0, words(OPTION_WORD)
+#define RANGE_FILES(words, ...)     false, false, 0, 0, words(OPTION_WORD)
 #define RANGE_TEXT                  false, false, 0, 0, "|"
-#define RANGE_DATA                  false, false, 0, 0, "|"
+#define RANGE_DATA(reader)          false, false, 0, 0, "|"
 #define RANGE_PARSED(reader)        false, false, 0, 0, "|"
 #define RANGE_BUNDLED(path, reader) false, false, 0, 0, "|"
 #define X(type, member, key, value) {key, RANGE_##type},

@@ -1,5 +1,6 @@
 /* The threads of a sweep: how many configurations they are given, and what becomes of them. */
 #include <math.h>
+#include <time.h>
 
 #include "experiments/sweep/experiment.h"
 #include "experiments/sweep/sweep.h"
@@ -7,6 +8,17 @@
 #include "tests/support/program.h"
 
 enum { THREADS = 2, MANY = 300, WAIT_US = 60 * G_USEC_PER_SEC };
+
+static bool clock_runs_back;
+
+/* The program's clock, in place of GLib's. */
+gint64 g_get_monotonic_time(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const gint64 us = now.tv_sec * G_USEC_PER_SEC + now.tv_nsec / 1000;
+    return clock_runs_back ? (G_MAXINT64 >> 2) - us : us;
+}
 
 /* Configurations that take less than a millisecond, by seed. */
 static Experiment *many(const Sandbox *box)
@@ -60,6 +72,25 @@ static void test_each_comes_back_once(void **state)
     /* More were in flight than there are threads, the more the shorter they are: milliseconds'
      * worth. */
     assert_true(most > THREADS * (1 + 3 * fmin(1, 1000 / longest_us)));
+}
+
+/* A clock that runs backwards ended the process. */
+static void test_clock_that_runs_back(void **state)
+{
+    (void)state;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(Experiment) experiment = many(box);
+    g_autoptr(Workers) workers = workers_new("many", THREADS);
+    clock_runs_back = true;
+    for (uint32_t next = 0, done = 0; done < MANY; done++) {
+        fill(workers, experiment, &next);
+        Outcome *outcome = workers_wait(workers, WAIT_US);
+        assert_non_null(outcome);
+        assert_string_equal(outcome->result.row.status, "ok");
+        outcome_free(outcome);
+    }
+    clock_runs_back = false;
+    assert_int_equal(workers_in_flight(workers), 0);
 }
 
 static void test_what_is_not_begun_is_given_back(void **state)
@@ -196,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_comes_back_once),
+        cmocka_unit_test(test_clock_that_runs_back),
         cmocka_unit_test(test_what_is_not_begun_is_given_back),
         cmocka_unit_test(test_a_row_or_an_error),
         cmocka_unit_test(test_claims),

@@ -50,6 +50,14 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
     return g_steal_pointer(&profile);
 }
 
+bool layer_profile_option(const char *file, const char **kept, GError **error)
+{
+    const bool is_pipe = !g_file_test(file, G_FILE_TEST_IS_REGULAR); /* read once, later */
+    g_autoptr(LayerProfile) profile = is_pipe ? NULL : layer_profile_read(file, error);
+    *kept = g_intern_string(file);
+    return is_pipe || profile;
+}
+
 /* Whether a profile's gpu names the cluster's device type `type`. */
 static bool layer_profile_is_gpu(const char *gpu, const char *type)
 {

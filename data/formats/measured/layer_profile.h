@@ -37,6 +37,8 @@ typedef struct {
 /* Reads a profile. KILTER_ERROR_INPUT with file, line, column and what was expected. */
 LayerProfile *layer_profile_read(const char *file, GError **error);
 AUTOPTR(layer_profile_free, LayerProfile)
+/* The OptionReader of an option whose text is such a file, or a pipe; '': none. */
+bool layer_profile_option(const char *file, const char **kept, GError **error);
 
 /* The times of one (gpu type, model, tmp, mbs) in order, without aux rows; empty if there are none.
  * Pointers into the profile; free with g_ptr_array_unref. */
