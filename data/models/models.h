@@ -112,7 +112,7 @@ ModelParam *model_params_find(ModelParams *params, const char *key);
 double model_param(const ModelParams *params, const char *key);
 uint32_t model_size(const ModelParams *params, const char *key);
 
-/* What a spec asks of the object in a file. */
+/* A spec of a file, the object in the file, and what is wanted of them. */
 typedef struct {
     const char *spec, *file, *list;
     struct json_t *root;
