@@ -93,9 +93,12 @@ static bool plan_like(const char *file, char **spec, const char *cluster,
 static bool plan_tell_unread(const json_t *like, GError **error)
 {
     g_autofree char *unread = like ? render("[*unknown<6/, :{.}]", like) : g_strdup("");
-    if (*unread)
-        g_prefix_error(error, "%s, of which these were not read: %s; ",
-                       json_string_value(json_object_get(like, "file")), unread);
+    if (*unread && error && *error) {
+        char *both =
+            g_strdup_printf("%s; %s has names that were not read: %s", (*error)->message,
+                            json_string_value(json_object_get(like, "file")), unread);
+        put_block((*error)->message, both);
+    }
     return false;
 }
 

@@ -42,9 +42,10 @@ static const Public PUBLIC[] = {
     {"bloom_176b.slurm", "Megatron-LM", 384, "gpt2:layers=70",
      "global_batch=2048,seq=2048,precision=bf16-fp32-grads",
      "pp: 12\ndp: 8\ntp: 4\nmicro_batch: 2\n" STAGES_70 "recompute: full\n",
-     "--embed-layernorm, --sync-tp-duplicated-parameters, --pad-vocab-size-to 250880, "
+     "the settings in ./ds_config..json, --embed-layernorm, "
+     "--sync-tp-duplicated-parameters, --pad-vocab-size-to 250880, "
      "--train-weighted-split-paths-path /code/tr11-176B-ml/bigscience/train/tr11, "
-     "--deepspeed, the settings in ./ds_config..json"},
+     "--deepspeed"},
     {"opt_175b.sh", "metaseq", 1024, "gpt2:layers=96",
      "global_batch=1024,seq=2048,precision=mixed",
      "dp: 128\ntp: 8\nmicro_batch: 8\nrecompute: full\nzero: 2\n", ""},
@@ -104,6 +105,36 @@ static const Public PUBLIC[] = {
      "global_batch=32,seq=8192,precision=bf16-fsdp",
      "dp: 4\ntp: 8\nmicro_batch: 8\nrecompute: full\nsequence_parallel: on\nzero: 3\n",
      ""},
+    {"axolotl_nd.yaml", "accelerate", 16, LLAMA("32"),
+     "global_batch=16,seq=8192,precision=bf16-fsdp",
+     "dp: 4\ntp: 2\ncp: 2\nmicro_batch: 1\nrecompute: full\nzero: 2\nzero_ranks: 4\n",
+     "plugins axolotl.integrations.liger.LigerPlugin"},
+    {"llama_factory_lora.yaml", "DeepSpeed", 8, LLAMA("32"),
+     "global_batch=64,seq=2048,precision=bf16,train=lora:16,"
+     "target=attention.q.+attention.values,weights=nf4",
+     "dp: 8\nmicro_batch: 1\nzero: 3\noffload: optimizer\n", ""},
+    {"nanotron.yaml", "nanotron", 16, LLAMA("32"),
+     "global_batch=64,seq=4096,precision=bf16",
+     "pp: 2\ndp: 4\ntp: 2\nmicro_batch: 2\nschedule: gpipe\nlayers: 16 16\n"
+     "sequence_parallel: on\nzero: 1\n",
+     ""},
+    {"torchtune_lora.yaml", "torchtune", 8, LLAMA("32"),
+     "global_batch=64,seq=8192,precision=bf16,train=lora:8,"
+     "target=attention.q.+attention.values+attention.out",
+     "dp: 4\ntp: 2\nmicro_batch: 2\nrecompute: full\nzero: 3\n", ""},
+    {"verl_megatron.sh", "verl", 16, LLAMA("32"), "",
+     "pp: 2\ndp: 2\ntp: 4\nmicro_batch: 2\nlayers: 16 16\nrecompute: full\nzero: 1\n",
+     "actor_rollout_ref.actor.ppo_mini_batch_size 128"},
+    {"unsloth.py", "accelerate", 1, LLAMA("32"),
+     "global_batch=8,seq=4096,precision=bf16-fsdp,train=lora:32,"
+     "target=attention.q.+attention.k.+attention.values+attention.out+ffn.gate+ffn.wide+"
+     "ffn.down,weights=nf4",
+     "dp: 1\nmicro_batch: 2\nrecompute: full\n", "model_name some/model-8b"},
+    {"titan_flags.sh", "torchtitan", 8, LLAMA("32"),
+     "global_batch=2,seq=8192,precision=bf16-fsdp",
+     "dp: 2\ntp: 4\nmicro_batch: 1\nrecompute: alternate\nsequence_parallel: on\nzero: "
+     "3\n",
+     ""},
 };
 
 static char *text_of(const Public *p, Launch **launch)
@@ -123,9 +154,9 @@ static char *strategy_of(const Public *p, const Launch *launch)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *keys = launch_model_keys(launch, p->gpus);
-    g_autofree char *spec =
-        g_strdup_printf("%s,hidden=64,heads=8,ffn=64,vocab=64,%s%s", p->model,
-                        strstr(keys, "global_batch") ? "" : "global_batch=128,", keys);
+    g_autofree char *spec = g_strdup_printf(
+        "%s,hidden=64,heads=8,ffn=64,vocab=64%s%s%s", p->model,
+        strstr(keys, "global_batch") ? "" : ",global_batch=128", *keys ? "," : "", keys);
     g_autoptr(Graph) graph = model_build(spec, p->gpus, NULL, &error);
     assert_no_error(error);
     Strategy strategy;

@@ -24,6 +24,9 @@ struct json_t *config_facts(const Architecture *architecture, const char *path);
  * value of train= may be such a file. KILTER_ERROR_INPUT names the file and the key. Caller
  * frees. */
 bool peft_read(const char *path, uint32_t *rank, char **target, GError **error);
+/* The same words for modules by their names, "q_proj, v_proj", or "all-linear"; NULL with
+ * KILTER_ERROR_INPUT for another name. Caller frees. */
+char *peft_target(const char *modules, GError **error);
 bool peft_is(const char *path);
 
 /* Where a Hugging Face id, "hf:OWNER/NAME", lies in the local cache of the hub; it may not be

@@ -16,7 +16,7 @@ static const struct {
     {"v_proj value v_lin wv v", "attention.values"},
     {"c_fc", "ffn.up"},
     {"c_proj", "attention.out+ffn.down"},
-    {"o_proj out_proj out_lin wo o dense", "attention.out"},
+    {"o_proj out_proj output_proj out_lin wo o dense", "attention.out"},
     {"qkv_proj query_key_value c_attn Wqkv qkv", "attention.q.+attention.kv."},
     {"gate_proj w1 wi_0", "ffn.gate"},
     {"up_proj w3 wi_1", "ffn.wide"},
@@ -43,6 +43,11 @@ static bool peft_add(const char *path, const char *key, const json_t *name, bool
                      GString *target, GError **error)
 {
     const char *module = json_string_value(name);
+    if (g_strcmp0(module, "all-linear") == 0) {
+        /* each module by itself: values apart from keys, gates from what they multiply */
+        g_string_append(target, "all+scan+attention.values+ffn.gate");
+        return true;
+    }
     const char *last = module ? strrchr(module, '.') : NULL;
     last = last ? last + 1 : module;
     for (uint32_t i = 0; last && i < G_N_ELEMENTS(MODULES); i++) {
@@ -63,15 +68,25 @@ static bool peft_add_all(const char *path, const json_t *root, const char *key,
                          bool trained, GString *target, GError **error)
 {
     const json_t *list = json_object_get(root, key);
-    if (json_is_string(list) && strcmp(json_string_value(list), "all-linear") == 0)
-        /* each module by itself: values apart from keys, gates from what they multiply */
-        g_string_append(target, "all+scan+attention.values+ffn.gate");
-    else if (json_is_string(list))
+    if (json_is_string(list))
         return peft_add(path, key, list, trained, target, error);
     for (size_t i = 0; i < json_array_size(list); i++)
         if (!peft_add(path, key, json_array_get(list, i), trained, target, error))
             return false;
     return true;
+}
+
+char *peft_target(const char *modules, GError **error)
+{
+    g_auto(GStrv) name = g_strsplit_set(modules, " ,", -1);
+    g_autoptr(GString) words = g_string_new("");
+    bool good = true;
+    for (uint32_t i = 0; name[i] && good; i++) {
+        json_t *one = json_string(name[i]);
+        good = !*name[i] || peft_add("modules", name[i], one, false, words, error);
+        json_decref(one);
+    }
+    return good && words->len ? g_strdup(words->str) : NULL;
 }
 
 bool peft_read(const char *path, uint32_t *rank, char **target, GError **error)

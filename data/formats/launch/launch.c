@@ -32,6 +32,12 @@ static bool is_titan(const Launch *launch)
     return strcmp(launch->framework, "torchtitan") == 0;
 }
 
+/* accelerate's shards are of all ranks of a sequence, and axolotl's of all ranks with experts. */
+static bool is_accelerate(const Launch *launch)
+{
+    return strcmp(launch->framework, "accelerate") == 0;
+}
+
 /* --- the model's keys --- */
 
 /* The GPUs that the launch asks for; 0: it does not say. */
@@ -91,7 +97,9 @@ static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
                    tokens = said_number(launch, WORD_TOKENS_STEP), seq = seq_of(launch),
                    world = n_devices / shared_by(launch),
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
-    return batch           ? batch
+    const bool unsaid = /* how many prompts have how many samples */
+        strcmp(launch->framework, "verl") == 0 && !launch->value[WORD_MICROBATCHES];
+    return batch || unsaid ? batch
            : tokens && seq ? tokens / seq
            : is_titan(launch)
                ? launch_product(world, local_batch_of(launch))
@@ -111,9 +119,8 @@ static const char *launch_precision(const Launch *launch)
         return "single";
     return !launch->value[WORD_NUMBERS] && !is_titan(launch) ? NULL
            : megatron && !short_sums                         ? "bf16-fp32-grads"
-           : is_titan(launch) || strcmp(launch->framework, "accelerate") == 0
-               ? "bf16-fsdp"
-               : "bf16";
+           : is_titan(launch) || is_accelerate(launch)       ? "bf16-fsdp"
+                                                             : "bf16";
 }
 
 char *launch_model_keys(const Launch *launch, uint32_t n_devices)
@@ -127,6 +134,15 @@ char *launch_model_keys(const Launch *launch, uint32_t n_devices)
         g_string_append_printf(text, "%sseq=%u", text->len ? "," : "", seq);
     if (precision)
         g_string_append_printf(text, "%sprecision=%s", text->len ? "," : "", precision);
+    if (says(launch, WORD_ADAPTER, "lora")) { /* 8 is PEFT's own */
+        const uint32_t rank = said_number(launch, WORD_ADAPTER_RANK);
+        const char *target = launch->value[WORD_TARGET],
+                   *weights = launch->value[WORD_WEIGHTS];
+        g_string_append_printf(text, "%strain=lora:%u", text->len ? "," : "",
+                               rank ? rank : 8);
+        g_string_append_printf(text, target ? ",target=%s" : "", target);
+        g_string_append_printf(text, weights ? ",weights=%s" : "", weights);
+    }
     return g_string_free(text, FALSE);
 }
 
@@ -268,7 +284,8 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
         s->zero = 2;
     s->zero_ranks = says(launch, WORD_ZERO_RANKS, "node")
                         ? world_of(launch) / MAX(said_number(launch, WORD_NODES), 1)
-                        : said_number(launch, WORD_ZERO_RANKS);
+                        : launch_product(said_number(launch, WORD_ZERO_RANKS),
+                                         is_accelerate(launch) ? s->cp * s->ep : 1);
     if (is_titan(launch)) {
         const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
         s->zero_ranks = shard ? launch_product(shard, MAX(s->cp, 1)) : replicas / copies;

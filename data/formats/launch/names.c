@@ -75,10 +75,13 @@ bool launch_take(const GArray *names, const char *framework, const char *name,
     array_each (const LaunchName, row, names) {
         const char *equal = row->says ? strchr(row->says, '=') : NULL;
         const size_t n = equal ? (size_t)(equal - row->says) : 0;
-        const char *word = !row->says ? text : equal ? equal + 1 : row->says;
+        const char *word = !row->says ? text
+                           : equal    ? equal + 1
+                                      : row->says,
+                   *said = text ? text : "true"; /* a switch */
         if (strcmp(row->framework, framework) != 0 || !name_is(row, name) ||
-            (equal && (!text || strlen(text) != n || strncmp(text, row->says, n) != 0)) ||
-            !word || !word_has_sense(row->word, word))
+            (equal && (strlen(said) != n || strncmp(said, row->says, n) != 0)) || !word ||
+            !word_has_sense(row->word, word))
             continue;
         /* a flag that divides states says less than another one that divides more of them */
         const bool less = row->word == WORD_ZERO &&

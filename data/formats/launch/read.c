@@ -10,6 +10,7 @@
 #include "data/base/free.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
+#include "data/formats/huggingface/config.h"
 #include "data/formats/launch/launch.h"
 #include "data/formats/launch/names.h"
 #include "data/formats/launch/script.h"
@@ -38,13 +39,21 @@ static bool shell_fail(const Shell *s, const char *expected)
 
 static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GString *out);
 
+/* Where brackets close that were opened before; the end, if they do not. */
+static const char *shell_close(const char *p, char open, char close)
+{
+    for (uint32_t depth = 0; *p && (depth > 0 || *p != close); p++)
+        depth += (*p == open) - (*p == close);
+    return p;
+}
+
 /* $((...)): the names in it need no '$'. */
 static bool expand_arithmetic(const Shell *s, const char **at, uint32_t depth,
                               GString *out)
 {
-    const char *end = strstr(*at, "))");
+    const char *end = shell_close(*at + 3, '(', ')');
     g_autoptr(GString) inner = g_string_new(NULL);
-    if (!end)
+    if (!g_str_has_prefix(end, "))"))
         return shell_fail(s, "))");
     for (const char *p = *at + 3; p < end;)
         if (*p != '$')
@@ -86,15 +95,17 @@ static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GStrin
         p += strcspn(p, "]") + (strchr(p, ']') != NULL);
     if (braced && (*p == ':' || *p == '-' || *p == '=')) {
         p += *p == ':';
-        const char *end = strchr(p, '}');
-        if (end && !known && (*p == '-' || *p == '='))
+        const char *end = shell_close(p, '{', '}');
+        if (*end && !known && (*p == '-' || *p == '='))
             for (const char *q = p + 1; q < end;) {
-                if (*q != '$')
+                if (*q == '"') /* of the default, ${NAME:-"DEFAULT"} */
+                    q++;
+                else if (*q != '$')
                     g_string_append_c(out, *q++);
                 else if (!shell_expand(s, &q, depth + 1, out))
                     return false;
             }
-        p = end ? end : p + strlen(p);
+        p = end;
     }
     if (braced && *p != '}')
         return shell_fail(s, "}");
@@ -275,6 +286,12 @@ static bool shell_options(const char *file, const char *text,
     }
     for (uint32_t i = 0; i < word->len; i++) {
         const char *name = word->pdata[i], *equal = strchr(name, '=');
+        if (equal && g_regex_match_simple("^\\+*[a-z_]+\\.[a-z_.]+=", name, 0, 0)) {
+            /* an override of Hydra's */
+            name += strspn(name, "+");
+            g_autofree char *path = g_strndup(name, (gsize)(equal - name));
+            option(data, path, equal + 1);
+        }
         if (!g_str_has_prefix(name, "--") || !g_ascii_isalpha(name[2]))
             continue;
         g_autoptr(GString) value = g_string_new(equal ? equal + 1 : NULL);
@@ -300,7 +317,7 @@ typedef struct {
     GArray *names;
     bool titan;        /* lines of torchtitan, whose table has whole sections */
     bool deepspeed;    /* its configuration is part of another one */
-    uint32_t taken[6]; /* names of each framework */
+    uint32_t taken[9]; /* names of each framework */
 } Reading;
 
 /* In the order in which they are asked. */
@@ -313,10 +330,13 @@ static const struct {
 } TABLE[] = {
     {"torchtitan", "torchtitan", false, "fsdp", NULL},
     {"DeepSpeed", "deepspeed", false, "deepspeed-2", NULL},
+    {"verl", "verl", false, "", NULL},
     {"accelerate", "accelerate", false, "fsdp", NULL},
     {"FlagScale", "megatron", true, "flagscale", "(^|\\.)system\\."},
     {"Megatron-LM", "megatron", true, "", NULL},
     {"metaseq", "metaseq", true, "", NULL},
+    {"nanotron", "nanotron", false, "", NULL},
+    {"torchtune", "torchtune", false, "fsdp", NULL},
 };
 
 static void add_unknown(Reading *r, const char *name, const char *text)
@@ -370,6 +390,9 @@ static bool take_name(Reading *r, const char *name, const char *text)
 
 static void take_path(Reading *r, const char *name, const char *text)
 {
+    const bool deepspeed = g_str_has_prefix(name, "deepspeed."); /* its own, in place */
+    r->deepspeed |= deepspeed;
+    name += deepspeed ? strlen("deepspeed.") : 0;
     /* "auto": whoever launches fills it in */
     if (g_strcmp0(text, "auto") != 0 && !take_name(r, name, text) && !is_beside(name))
         add_unknown(r, name, text);
@@ -414,7 +437,8 @@ static void flatten(Reading *r, const char *path, const json_t *value)
     if (json_is_array(value))
         plain_items(dump);
     if (!json_is_null(value))
-        take_path(r, path, json_is_string(value) ? json_string_value(value) : dump);
+        take_path(r, path,
+                  json_is_string(value) ? plain_switch(json_string_value(value)) : dump);
     free(dump);
 }
 
@@ -452,16 +476,13 @@ static bool sets_nothing(const Reading *r, const char *name)
 static void take_setting(void *data, const char *name, const char *text, bool known)
 {
     Reading *r = data;
-    const bool deepspeed = g_str_has_prefix(name, "deepspeed.");
     g_autofree char *plain = g_strdup(text);
-    r->deepspeed |= deepspeed;
     if (!r->titan && strchr("[(", *plain))
         plain_items(plain);
     if (!known && !sets_nothing(r, name))
         add_unknown(r, name, g_strdelimit(plain, "\n", ' '));
     else if (known && (r->titan || strcmp(text, "None") != 0))
-        take_path(r, name + (deepspeed ? strlen("deepspeed.") : 0),
-                  r->titan ? plain : plain_switch(plain));
+        take_path(r, name, r->titan ? plain : plain_switch(plain));
 }
 
 /* --- all --- */
@@ -469,11 +490,12 @@ static void take_setting(void *data, const char *name, const char *text, bool kn
 static void take_flag(void *data, const char *name, const char *text)
 {
     Reading *r = data;
-    g_autofree char *option = g_strconcat("--", name, NULL);
+    const bool path = strchr(name, '.') && !r->titan;
+    g_autofree char *option = g_strconcat(path ? "" : "--", name, NULL);
     char **nodes = &r->launch->value[WORD_NODES];
     if (!text && strcmp(name, "nnodes") == 0) { /* of the scheduler */
         put_block(*nodes, g_strdup("?"));
-    } else if (!take_name(r, name, plain_switch(text)))
+    } else if (!take_name(r, name, plain_switch(text)) && !(path && is_beside(name)))
         add_unknown(r, option, text);
 }
 
@@ -511,6 +533,16 @@ static void take_steps(const char *text, Launch *launch)
     put_block(*schedule, g_strndup(at, strcspn(at, "\r\n")));
 }
 
+/* Modules with adapters, as words of the names of weights. */
+static void take_target(Reading *r)
+{
+    char **target = &r->launch->value[WORD_TARGET], *words = NULL;
+    g_autoptr(GError) error = NULL;
+    if (*target && !(words = peft_target(*target, &error)))
+        add_unknown(r, "modules", *target);
+    put_block(*target, words);
+}
+
 /* Lines and calls of torchtitan's recipes. */
 static const char TITAN[] =
     "\\bTrainer\\.Config\\(|^[ \t]*config\\.(parallelism|training|"
@@ -535,14 +567,17 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
     launch_take_ranks(copy, launch->rank);
     const bool json = *begin == '{', python = !json && script_has_settings(copy),
                toml = !json && !python && has_line(copy, "^\\[[a-z_.]+\\][ \t\r]*$");
-    r.titan = toml || (python && has_line(copy, TITAN));
+    r.titan = toml || (python && has_line(copy, TITAN)) ||
+              has_line(copy, "--(parallelism|training|activation_checkpoint)\\.");
     if (python || toml)
         script_read(copy, toml, take_setting, &r);
     const bool good = python || toml ? true
-                      : !json && has_line(copy, "(^|[ \t\"'(=])--[a-z]")
+                      : !json && has_line(copy, "^([^#\n]*[ \t\"'(=])?--[a-z]|^[ \t]*\\+*"
+                                                "[a-z_]+\\.[a-z_.]+=[^ ]")
                           ? shell_options(file, copy, take_flag, &r, error)
                           : read_tree(&r, text, length, json, error);
     take_steps(copy, launch);
+    take_target(&r);
     uint32_t best = r.deepspeed;
     for (uint32_t t = 1; !r.deepspeed && t < G_N_ELEMENTS(TABLE); t++)
         best = r.taken[t] > r.taken[best] ? t : best;
@@ -577,13 +612,18 @@ static void launch_join(Launch *launch, const char *file)
 {
     const char *name = launch->value[WORD_OTHER_FILE];
     g_autofree char *folder = g_path_get_dirname(file),
-                    *path = !name
-                                ? g_strconcat(file, LAUNCH_ARGUMENTS, NULL)
-                                : g_build_filename(g_path_is_absolute(name) ? "" : folder,
-                                                   name, NULL);
-    g_autoptr(Launch) other = launch_parse_file(path, NULL);
-    if (name && !other)
-        g_ptr_array_add(launch->unknown, g_strdup_printf("the settings in %s", name));
+                    *base = name ? g_path_get_basename(name) : NULL;
+    char *path[] = {name ? g_build_filename(folder, name, NULL)
+                         : g_strconcat(file, LAUNCH_ARGUMENTS, NULL),
+                    g_strdup(name), name ? g_build_filename(folder, base, NULL) : NULL};
+    g_autoptr(Launch) other = NULL;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(path); i++) {
+        other = other || !path[i] ? other : launch_parse_file(path[i], NULL);
+        g_free(path[i]);
+    }
+    if (name && !other) /* first, as what says most */
+        g_ptr_array_insert(launch->unknown, 0,
+                           g_strdup_printf("the settings in %s", name));
     if (!other)
         return;
     for (uint32_t w = 0; w < WORDS; w++)

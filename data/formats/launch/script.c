@@ -14,7 +14,8 @@ static const char WORD[] = G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "_.";
 #define CALL                                                                           \
     "(?:TrainingArguments|(?:SFT|DPO|GRPO|KTO|Reward)Config|Accelerator|"              \
     "FullyShardedDataParallelPlugin|ParallelismConfig|MegatronStrategy|ModelProvider|" \
-    "ConfigContainer|(?:pretrain|finetune)_recipe|pretrain_config|"                    \
+    "LoraConfig|get_peft_model|BitsAndBytesConfig|FastLanguageModel|ConfigContainer|"  \
+    "(?:pretrain|finetune)_recipe|pretrain_config|"                                    \
     "\\b(?:run\\.(?:Config|Partial)|Trainer\\.Config))"
 #define RECIPE "^[ \t]*(?:config|cfg|recipe)\\.[a-z_.]+"
 /* Parts without settings: long texts, comments, lines' ends, names of functions; strings stay. */
@@ -96,6 +97,7 @@ static const char *script_section(Script *s, const char *call)
     return s->left == 0 || !g_regex_match_simple(CALL, call, 0, 0) ? NULL
            : strstr(call, "ParallelPlugin")                        ? "fsdp_config."
            : strstr(call, "ParallelismConfig")                     ? "parallelism_config."
+           : strstr(call, "LoraConfig") || strstr(call, "peft")    ? "lora."
                                                                    : "";
 }
 
