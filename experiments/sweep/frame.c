@@ -70,10 +70,14 @@ static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
     json_decref(object);
 }
 
-/* SQLite writes 15 digits of a real; the query asks for 17. */
+/* SQLite writes 15 digits of a real; the query asks for 17. A row without a plan has neither stages
+ * nor a peak, which stores keep as 0. */
 static char *text_of(const char *column, const char *value)
 {
-    static const char *const REALS[] = {"gap", "mfu", "dollars_per_million", NULL};
+    static const char *const REALS[] = {"gap", "mfu", "dollars_per_million", NULL},
+                             *const PLANNED[] = {"stages", "peak_memory_bytes", NULL};
+    if (g_strv_contains(PLANNED, column) && g_strcmp0(value, "0") == 0)
+        return NULL;
     const bool is_real = value && g_strv_contains(REALS, column);
     return value && (is_real || g_str_has_suffix(column, "_s"))
                ? number_exact(g_ascii_strtod(value, NULL))
