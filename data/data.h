@@ -46,6 +46,7 @@
 #include "data/formats/measured/kineto.h"
 #include "data/formats/measured/layer_profile.h"
 #include "data/formats/measured/memory_snapshot.h"
+#include "data/formats/measured/training_log.h"
 #include "data/formats/trace/trace.h"
 #include "data/graph/facts.h"
 #include "data/graph/graph.h"

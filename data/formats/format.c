@@ -6,6 +6,7 @@
 #include "data/base/json.h"
 #include "data/base/stream.h"
 #include "data/base/text.h"
+#include "data/formats/measured/training_log.h"
 #include "data/formats/trace/trace.h"
 
 enum { HEAD_BYTES = 1 << 18 };
@@ -126,6 +127,10 @@ static bool format_sniff_NCCL_TESTS_JSON(const FormatHead *head)
     static const char *const KEYS[] = {"\"config\"", "\"results\"", NULL};
     return *head->start == '{' && head_has_any(head, KEYS);
 }
+
+/* Not a table whose cells say what a log would. */
+SNIFF(TRAINING_LOG, !head_is_named(head, ".csv") &&
+                        training_log_parse(head->text, (double[LOG_QUANTITIES]){0}))
 
 /* A record of scontrol, the header of sinfo, or nodes of Kubernetes. */
 static bool format_sniff_SLURM(const FormatHead *head)

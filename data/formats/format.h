@@ -43,6 +43,7 @@ typedef enum {
     X(MEASUREMENTS, "measurements", MEASURED, NULL, "calibrate, import", "profile -o, import -o", "", "measurements (CSV)")                         \
     X(NCCL_TESTS, "nccl-tests", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests or rccl-tests (text)")                           \
     X(NCCL_TESTS_JSON, "nccl-tests-json", MEASURED, NULL, "import, calibrate", "", "", "output of nccl-tests (JSON)")                               \
+    X(TRAINING_LOG, "training-log", MEASURED, NULL, "fit (column log)", "", "", "log of a training (Megatron-LM, torchtitan, Transformers, ...)")             \
     X(SLURM, "slurm", MACHINE, NULL, "cluster import", "", "", "nodes of Slurm (scontrol, sinfo) or Kubernetes")                                    \
     X(ROCM_SMI, "rocm-smi", MACHINE, NULL, "cluster import", "", "", "tables of rocm-smi")                                               \
     X(NVIDIA_SMI, "nvidia-smi", MACHINE, NULL, "cluster import", "", "", "table, list or matrix of nvidia-smi")                                         \

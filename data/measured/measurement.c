@@ -127,8 +127,10 @@ static bool parse_any(const char *file, const char *text, size_t length, GArray 
 {
     const uint32_t before = list->len;
     g_autofree char *hint = NULL;
-    if (strlen(text) != length)
-        return refuse(error, "%s: expected a text", file);
+    if (strlen(text) != length) {
+        hint = format_hint(file, NULL, 0);
+        return refuse(error, "%s: expected a text%s", file, hint);
+    }
     const FileFormat format = format_of_text(text, length, FORMAT_MEASURED);
     if (format == FORMAT_MEASUREMENTS) {
         const bool good = parse_csv(file, text, length, list, error);

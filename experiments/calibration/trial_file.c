@@ -5,21 +5,23 @@
 #include <string.h>
 
 #include "data/base/csv.h"
+#include "data/base/text.h"
 #include "data/base/units.h"
 #include "data/cluster/change.h"
+#include "data/formats/format.h"
+#include "data/formats/measured/training_log.h"
 #include "data/plan/fidelity.h"
 #include "sim/sim.h"
 
-enum { MOST_TRIALS = 100000, MOST_GPUS = 65536 };
-static const double MOST_SECONDS = 1e9, MOST_PER_S = 1e15, MOST_BYTES = 1e15,
-                    GIB = 1024.0 * 1024 * 1024;
+enum { MOST_TRIALS = 100000, MOST_GPUS = 65536, LOG_BYTES = 1 << 28 };
+#define GIB        (1024.0 * 1024 * 1024)
+#define MOST_PER_S 1e15
+#define MOST_BYTES 1e15
 static const double SHORTEST = 1e-9;
 
-static const char *const COLUMN[] = {
-    "cluster",       "machines", "gpus",         "planner",
-    "options",       "seconds",  "tokens_per_s", "tokens_per_s_per_gpu",
-    "samples_per_s", "peak",     "peak_bytes",   "peak_gib",
-    "group",         "contest",  "fidelity",     "software"};
+/* clang-format off */
+static const char *const COLUMN[] = {"cluster", "machines", "gpus", "planner", "options", "peak", "log", "group", "contest", "fidelity", "software"};
+/* clang-format on */
 /* Keys of the model. */
 static const char *const MODEL_COLUMN[] = {"global_batch", "seq", "precision"};
 
@@ -121,51 +123,61 @@ static bool trial_read_cluster(const Csv *csv, const Reading *reading, Trial *tr
 
 /* --- what was measured --- */
 
-/* A positive number, NAN where the cell is empty. */
-static bool read_positive(const Csv *csv, const char *column, double most, double *value,
-                          GError **error)
-{
-    *value = NAN;
-    return !is_given(csv, column) ||
-           csv_number(csv, column, SHORTEST, most, value, error);
-}
+/* As LogQuantity has them, then the peak in another unit. */
+static const struct {
+    const char *column;
+    double most;
+} NUMBER[LOG_QUANTITIES + 1] = {{"seconds", 1e9},
+                                {"tokens_per_s", MOST_PER_S},
+                                {"tokens_per_s_per_gpu", MOST_PER_S},
+                                {"samples_per_s", MOST_PER_S},
+                                {"peak_bytes", MOST_BYTES},
+                                {"peak_gib", MOST_BYTES / GIB}};
 
-static bool read_peak(const Csv *csv, Trial *trial, GError **error)
+/* The numbers that cells leave out (NAN), by the log of the run. */
+static bool trial_read_log(const Csv *csv, double *value, GError **error)
 {
-    static const char *const column[] = {"peak", "peak_bytes", "peak_gib", "seconds"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(column); i++)
-        trial->failed |= g_ascii_strcasecmp(csv_text(csv, column[i]), "oom") == 0;
-    trial->measured_bytes = NAN;
-    if (trial->failed)
-        return true;
-    g_autoptr(GError) failure = NULL;
-    if (is_given(csv, "peak"))
-        return units_parse(csv_text(csv, "peak"), QUANTITY_BYTES, &trial->measured_bytes,
-                           &failure) ||
-               csv_fail(csv, "peak", error, "%s, or oom", failure->message);
-    if (is_given(csv, "peak_bytes"))
-        return read_positive(csv, "peak_bytes", MOST_BYTES, &trial->measured_bytes,
-                             error);
-    const bool good =
-        read_positive(csv, "peak_gib", MOST_BYTES / GIB, &trial->measured_bytes, error);
-    trial->measured_bytes *= GIB;
-    return good;
+    double log[LOG_QUANTITIES];
+    g_autofree char *text =
+        file_read(csv_text(csv, "log"), LOG_BYTES, &(gsize){0}, error);
+    if (!text)
+        return fail_in(csv, "log", error);
+    if (!training_log_parse(text, log))
+        return csv_fail(csv, "log", error, "expected a log with times of iterations");
+    for (uint32_t k = 0; k < LOG_QUANTITIES; k++)
+        value[k] = isnan(value[k]) ? log[k] : value[k];
+    return true;
 }
 
 static bool trial_read_measured(const Csv *csv, Trial *trial, GError **error)
 {
-    double per_gpu;
+    static const char *const OOM[] = {"peak", "peak_bytes", "peak_gib", "seconds"};
+    g_autoptr(GError) failure = NULL;
+    double value[LOG_QUANTITIES + 1], *peak = &value[LOG_PEAK_BYTES];
     trial->measured_s = trial->tokens_per_s = trial->samples_per_s = NAN;
-    trial->measured_comm_s = trial->measured_hidden_s = NAN;
-    if (!read_peak(csv, trial, error) || trial->failed)
-        return trial->failed;
-    if (!read_positive(csv, "seconds", MOST_SECONDS, &trial->measured_s, error) ||
-        !read_positive(csv, "tokens_per_s", MOST_PER_S, &trial->tokens_per_s, error) ||
-        !read_positive(csv, "samples_per_s", MOST_PER_S, &trial->samples_per_s, error) ||
-        !read_positive(csv, "tokens_per_s_per_gpu", MOST_PER_S, &per_gpu, error))
+    trial->measured_bytes = trial->measured_comm_s = trial->measured_hidden_s = NAN;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OOM); i++)
+        trial->failed |= g_ascii_strcasecmp(csv_text(csv, OOM[i]), "oom") == 0;
+    for (uint32_t k = 0; !trial->failed && k <= LOG_QUANTITIES; k++) {
+        const char *column = NUMBER[k].column;
+        value[k] = NAN;
+        if (is_given(csv, column) &&
+            !csv_number(csv, column, SHORTEST, NUMBER[k].most, &value[k], error))
+            return false;
+    }
+    if (trial->failed)
+        return true;
+    *peak = fmax(*peak, value[LOG_QUANTITIES] * GIB);
+    if (is_given(csv, "peak") &&
+        !units_parse(csv_text(csv, "peak"), QUANTITY_BYTES, peak, &failure))
+        return csv_fail(csv, "peak", error, "%s, or oom", failure->message);
+    if (is_given(csv, "log") && !trial_read_log(csv, value, error))
         return false;
-    if (isfinite(per_gpu))
-        trial->tokens_per_s = per_gpu * trial_gpus(trial);
+    trial->measured_s = value[LOG_SECONDS];
+    trial->samples_per_s = value[LOG_SAMPLES_PER_S];
+    trial->tokens_per_s = fmax(value[LOG_TOKENS_PER_S],
+                               value[LOG_TOKENS_PER_S_PER_GPU] * trial_gpus(trial));
+    trial->measured_bytes = *peak;
     return true;
 }
 
@@ -255,6 +267,8 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
     g_autoptr(GPtrArray) optional = g_ptr_array_new();
     for (uint32_t i = 0; i < G_N_ELEMENTS(COLUMN); i++)
         g_ptr_array_add(optional, (gpointer)COLUMN[i]);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NUMBER); i++)
+        g_ptr_array_add(optional, (gpointer)NUMBER[i].column);
     for (uint32_t i = 0; i < G_N_ELEMENTS(MODEL_COLUMN); i++)
         g_ptr_array_add(optional, (gpointer)MODEL_COLUMN[i]);
     for (uint32_t i = 0; i < strategy_table.n; i++)
@@ -274,7 +288,12 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
 
 GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error)
 {
-    return read_table(csv_read(file, error), cluster, error);
+    g_autoptr(GError) failure = NULL;
+    GArray *list = read_table(csv_read(file, &failure), cluster, &failure);
+    g_autofree char *hint = list ? NULL : format_hint(file, NULL, 0);
+    if (!list)
+        kilter_fail(error, failure->code, "%s%s", failure->message, hint);
+    return list;
 }
 
 GArray *trial_file_parse(const char *file, const char *text, size_t length,

@@ -13,6 +13,7 @@
  *     planner, options *   another planner and its options, such as 'bucket=25MiB duplex=on'
  *     seconds *        the time of an iteration; or tokens_per_s, tokens_per_s_per_gpu, samples_per_s; empty: not measured
  *     peak *           the peak of memory on the fullest GPU, such as 61 GiB; or peak_bytes, peak_gib; oom: it ran out of memory
+ *     log *            the log of the run (training_log.h), for a time and a peak not in cells
  *     group *          trials that are held out together; empty: the model
  *     contest *        alternatives for the same work; empty: model and machines
  *     software *       the runtime (data/runtimes) that ran it; empty: that of the plan's kind
