@@ -182,6 +182,16 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
 
 /* --- microbatches --- */
 
+static bool check_pieces(const StrategyLayout *l, GError **error)
+{
+    const uint64_t n = (uint64_t)l->n_microbatches * l->pieces;
+    return n < UINT16_MAX ||
+           refuse(error,
+                  "micro_batch, pieces: expected less than %d microbatches times pieces, "
+                  "got %" G_GUINT64_FORMAT,
+                  UINT16_MAX, n);
+}
+
 /* All stages have the same samples at a time. */
 static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLayout *l,
                               GError **error)
@@ -191,8 +201,9 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
     const uint32_t batch = graph_batch(graph), first = n ? size[0] : s->micro_batch;
     const uint64_t at_once = (uint64_t)l->dp * first;
     l->n_microbatches = s->microbatches ? s->microbatches : 1;
+    l->pieces = MAX(s->pieces, 1);
     if (first == 0 && n == 0)
-        return true;
+        return check_pieces(l, error);
     for (uint32_t p = 0; l->stage && p < l->pp; p++)
         if ((n && n != l->pp) ||
             (uint64_t)l->stage[p].dp * (n ? size[p] : first) != at_once)
@@ -205,9 +216,7 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
             "micro_batch=%u: expected %u replicas of it to divide the global batch, %u",
             first, l->dp, batch);
     l->n_microbatches = (uint32_t)(batch / at_once);
-    return l->n_microbatches < UINT16_MAX ||
-           refuse(error, "micro_batch=%u: expected less than %d microbatches, got %u",
-                  first, UINT16_MAX, l->n_microbatches);
+    return check_pieces(l, error);
 }
 
 /* --- layers of the stages --- */

@@ -32,7 +32,7 @@ static bool check_keys(const Strategy *s, GError **error)
 {
     static const char KEYS[] =
         "pipeline_layers, pipeline_shares, tp, cp, cp_comm, a2a_ranks, ep, etp, "
-        "imbalance, expert_tokens, microbatches, "
+        "imbalance, expert_tokens, microbatches, pieces, "
         "schedule, ranks, recompute, sequence_parallel, zero";
     const char *other = strategy_beside(s, KEYS);
     if (other)

@@ -141,6 +141,7 @@ OPTION_WORDS(CP_COMM_WORDS)
     X(PARSED(strategy_tokens), expert_tokens, "expert_tokens", "")              \
     X(COUNT(0, 65535), micro_batch, "micro_batch", "0")                         \
     X(COUNT(0, 65534), microbatches, "microbatches", "1")                       \
+    X(COUNT(0, 64), pieces, "pieces", "1")                                      \
     X(CHOICE(SCHEDULE_WORDS), schedule, "schedule", "1f1b")                     \
     X(COUNT(0, 65535), virtual_stages, "virtual_stages", "0")                   \
     X(PARSED(strategy_list), layers, "layers", "")                              \
@@ -209,6 +210,7 @@ typedef struct {
 
 typedef struct {
     uint32_t pp, dp, cp, tp, n_stages, n_microbatches;
+    uint32_t pieces; /* of each microbatch, that take turns; 0: 1 */
     Schedule schedule;
     /* [n_stages + 1]: first layer of each stage; the last element is the number of layers */
     uint32_t *first;

@@ -21,6 +21,9 @@ typedef struct {
      * collective; [lane]: the last inner communication */
     uint32_t *last;
     uint32_t *launched; /* [lane]: the last launch */
+    /* exchanges of microbatches, which take turns in a pipeline, have clocks of their own: the
+     * second n_lanes of `last` */
+    bool pieces;
 } Clocks;
 
 /* Lets a span wait for task `id`, if that ends later than its present cause. */
@@ -48,26 +51,40 @@ static void run_launch(Clocks *c, uint32_t id)
     c->launched[task->lane] = id;
 }
 
-static void run_task(Clocks *c, uint32_t id)
+/* The clocks [0, 1] that a task waits for and advances: of computations, of exchanges. */
+static void find_clocks(const Clocks *c, const Instr *instr, bool clock[2])
+{
+    const bool exchange = instr->kind == INSTR_COLLECTIVE,
+               whole = instr->microbatch == PROGRAM_WHOLE;
+    clock[0] = !c->pieces || !exchange || whole;
+    clock[1] = c->pieces && (exchange || whole);
+}
+
+static void run_task(Clocks *c, const Program *program, uint32_t id)
 {
     KILTER_ASSERT(id < c->tasks->n_tasks);
     const SimTask *task = &c->tasks->task[id];
     SimSpan *span = &c->timeline->span[id];
     const bool advances = task->kind != TASK_TRANSFER;
+    const uint32_t n_lanes = c->tasks->teams->n_lanes;
     uint32_t n;
     const uint32_t *lane = sim_task_lanes(c->tasks, task, &n);
     if (task->kind == TASK_LAUNCH) {
         run_launch(c, id);
         return;
     }
+    bool clock[2];
+    find_clocks(c, &program->instr[task->instr], clock);
     span->start_s = 0;
-    for (uint32_t k = 0; advances && k < n; k++)
-        wait_for(c, c->last[lane[k]], span);
+    for (uint32_t k = 0; advances && k < 2 * n; k++)
+        if (clock[k / n])
+            wait_for(c, c->last[k / n * n_lanes + lane[k % n]], span);
     for (uint32_t k = 0; k < task->n_deps; k++)
         wait_for(c, c->tasks->dep[task->first_dep + k], span);
     span->end_s = span->start_s + task->duration_s;
-    for (uint32_t k = 0; advances && k < n; k++)
-        c->last[lane[k]] = id;
+    for (uint32_t k = 0; advances && k < 2 * n; k++)
+        if (clock[k / n])
+            c->last[k / n * n_lanes + lane[k % n]] = id;
 }
 
 /* Whether a task is communication inside machines for a collective. */
@@ -170,14 +187,15 @@ bool sim_stage(const SimCase *sim, SimReport *report, GError **error)
     (void)error;
     if (sim->options->blocks)
         return sim_blocks_run(sim, tasks, report);
-    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, last + n_last};
+    Clocks clocks = {tasks, sim_tasks_timeline(tasks, program->n), last, last + n_last,
+                     sim->plan->strategy.pieces > 1};
     for (uint32_t l = 0; l < n; l++)
         last[l] = SIM_NO_TASK;
     if (program->n_microbatches > 1 && program->n_groups == 0)
         run_turns(&clocks, program);
     else
         for (uint32_t i = 0; i < tasks->n_tasks; i++)
-            run_task(&clocks, i);
+            run_task(&clocks, program, i);
     report->timeline = clocks.timeline;
     if (program_is_spmd(program))
         report_stages(tasks, report->timeline, report);

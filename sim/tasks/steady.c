@@ -8,8 +8,9 @@
 ProgramBlocks *sim_shorten(const Plan *plan, const Graph *graph, Plan *part,
                            SimOptions *options)
 {
-    g_autoptr(ProgramBlocks) blocks =
-        plan->strategy.offload ? NULL : program_blocks(plan->program, graph);
+    g_autoptr(ProgramBlocks) blocks = plan->strategy.offload || plan->strategy.pieces > 1
+                                          ? NULL
+                                          : program_blocks(plan->program, graph);
     if (blocks) {
         *part = *plan;
         part->program = blocks->part;

@@ -118,7 +118,8 @@ static void init_lower(Lower *lower)
     for (size_t i = 0; i < (size_t)n_groups * n_groups; i++)
         lower->sent[i] = SIM_NO_TASK;
     lower->step = g_new0(SimStep, n_groups);
-    lower->beside = task_overlap_new(sim->view, n_groups);
+    if (sim->plan->strategy.pieces <= 1) /* others hide exchanges themselves */
+        lower->beside = task_overlap_new(sim->view, n_groups);
     lower->ring = task_ring_new(sim, n_groups);
     lower->experts = task_experts_new(lower);
     for (uint32_t g = 0; g < n_groups; g++) {

@@ -217,7 +217,8 @@ void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
     if (!lower->experts || !lower->experts->gate[instr->tensor] ||
         instr->microbatch == PROGRAM_WHOLE)
         return;
-    double part = 1, seconds = INFINITY;
+    /* pieces that take turns hide their exchanges themselves */
+    double part = lower->sim->plan->strategy.pieces <= 1, seconds = INFINITY;
     for (uint32_t t = 0; t < n; t++) {
         const SimTask *task = &g_array_index(lower->task, SimTask, first + t);
         const SimTeam *team = &lower->tasks->teams->team[task->team];

@@ -1,6 +1,8 @@
 /* Neighbours of a strategy (synth/auto/neighbours.h). */
 #include "synth/auto/neighbours.h"
 
+#include <string.h>
+
 /* Degrees are multiplied by two to the given power. */
 typedef struct {
     int8_t pp, dp, tp, cp, ep, micro_batch, virtual_stages, a2a;
@@ -42,6 +44,9 @@ static const Move MOVE[] = {
     {.key = "sequence_parallel", .value = "on"},
     {.key = "sequence_parallel", .value = "off"},
     {.key = "zero", .value = "1"},
+    {.key = "pieces", .value = "2"}, /* if asked for by pieces=0 */
+    {.micro_batch = 1, .key = "pieces", .value = "2"},
+    {.micro_batch = 1, .key = "pieces", .value = "4"},
     {.key = "schedule", .value = "zb-v"},
     {.pp = 1, .dp = -1, .key = "schedule", .value = "zb-v"},
     {.pp = 1, .tp = -1, .back = true},
@@ -72,7 +77,9 @@ static bool neighbour_is_open(const Move *m, const PlannerOptions *asked,
            neighbour_may(asked, "microbatches", m->micro_batch) &&
            neighbour_may(asked, "virtual_stages",
                          m->virtual_stages || g_strcmp0(m->key, "schedule") == 0) &&
-           (!m->key || neighbour_may(asked, m->key, true));
+           (!m->key ||
+            (strcmp(m->key, "pieces") == 0 ? asked->strategy.pieces == 0
+                                           : neighbour_may(asked, m->key, true)));
 }
 
 /* Makes the neighbour; false: there is none. Stages of another number are cut evenly and have the
@@ -94,6 +101,7 @@ static bool neighbour_make(const Move *m, const Strategy *at, Strategy *next)
         return false;
     if (option && !option_set(option, next, m->value, NULL))
         return false;
+    next->pieces = MAX(next->pieces, 1);
     const bool turns = next->schedule != at->schedule;
     if (turns) /* there and back */
         next->virtual_stages = 0;

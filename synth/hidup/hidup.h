@@ -42,6 +42,7 @@ typedef struct {
 bool synth_hidup(const Graph *graph, const ClusterView *view, const double *ratio,
                  const SynthHidupOptions *options, SynthResult *result, GError **error);
 
-/* The duplex program of a program of one group: its batch is cut in two microbatches that take
- * turns (synth/hidup/turns.c). KILTER_ERROR_INPUT if the batch cannot be cut. */
-Program *synth_duplex(const Program *program, const Graph *graph, GError **error);
+/* The duplex program of a program of one group: its batch is cut in n_pieces microbatches, two or
+ * more, that take turns (synth/hidup/turns.c). KILTER_ERROR_INPUT if the batch cannot be cut. */
+Program *synth_duplex(const Program *program, const Graph *graph, uint32_t n_pieces,
+                      GError **error);

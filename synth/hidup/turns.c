@@ -1,16 +1,16 @@
-/* Duplex programs: any program of one group, run on two microbatches that take turns (HiDup Sec.
- * 3).
+/* Duplex programs: any program of one group, run on K = 2 or more microbatches that take turns
+ * (HiDup Sec. 3).
  *
- * Instructions on the batch run twice, in stages: communication, then computation. While one
- * microbatch computes its stage the other communicates for its own stage:
+ * Instructions on the batch run K times, in stages: communication, then computation. While one
+ * microbatch computes its stage the next one communicates for its own stage:
  *
- *     communication of microbatch 0, stage i   beside   computation of microbatch 1, stage i - 1
- *     communication of microbatch 1, stage i   beside   computation of microbatch 0, stage i
+ *     communication of microbatch 0, stage i   beside   computation of K - 1, stage i - 1
+ *     communication of microbatch k, stage i   beside   computation of k - 1, stage i
  *
  * Other instructions run once. Operands of the batch's computations (gathered parameters) come with
  * microbatch 0's communication of the stage that reads them first. Instructions that depend on sums
- * over both microbatches (gradients of parameters) come with the next communication of microbatch
- * 1, when both have added to the sums; updates come last. A stage opens where the batch's own
+ * over all microbatches (gradients of parameters) come with the next communication of microbatch
+ * 1, when all have added to the sums; updates come last. A stage opens where the batch's own
  * tensors are communicated, where a gathered parameter is read, and after the backward of an op
  * whose weights' gradients are communicated; vectors' gradients wait for the next stage. */
 #include "synth/hidup/hidup.h"
@@ -196,8 +196,8 @@ static uint32_t turns_place_of(const Turns *t, uint32_t i)
     return t->ready[i] ? t->stage[t->ready[i] - 1] + 1 : t->n_stages;
 }
 
-/* Appends a stage's instructions that run once: those on which both microbatches depend, or
- * (`after`) those that depend on both. */
+/* Appends a stage's instructions that run once: those on which all microbatches depend, or
+ * (`after`) those that depend on all. */
 static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
 {
     for (uint32_t i = 0; i < t->program->n; i++)
@@ -206,10 +206,11 @@ static void append_once(const Turns *t, Program *to, uint32_t stage, bool after)
             turns_append(t, to, i, PROGRAM_WHOLE);
 }
 
-static Program *duplex_program(const Turns *t)
+static Program *duplex_program(const Turns *t, uint32_t n_pieces)
 {
     Program *to = program_new();
-    to->n_microbatches = 2;
+    const uint16_t last = (uint16_t)(n_pieces - 1);
+    to->n_microbatches = n_pieces;
     g_autofree uint32_t *first = g_new(uint32_t, t->n_stages + 1);
     uint32_t known = 0;
     for (uint32_t i = 0; i < t->program->n; i++) {
@@ -224,12 +225,14 @@ static Program *duplex_program(const Turns *t)
         append_once(t, to, s, false);
         append_stage(t, to, first, s, true, 0);
         if (s > 0)
-            append_stage(t, to, first, s - 1, false, 1);
+            append_stage(t, to, first, s - 1, false, last);
         append_once(t, to, s, true);
-        append_stage(t, to, first, s, true, 1);
-        append_stage(t, to, first, s, false, 0);
+        for (uint16_t k = 1; k <= last; k++) {
+            append_stage(t, to, first, s, true, k);
+            append_stage(t, to, first, s, false, k - 1);
+        }
     }
-    append_stage(t, to, first, t->n_stages - 1, false, 1);
+    append_stage(t, to, first, t->n_stages - 1, false, last);
     append_once(t, to, t->n_stages, false);
     append_once(t, to, t->n_stages, true);
     for (uint32_t i = 0; i < t->program->n; i++)
@@ -238,18 +241,20 @@ static Program *duplex_program(const Turns *t)
     return to;
 }
 
-Program *synth_duplex(const Program *program, const Graph *graph, GError **error)
+Program *synth_duplex(const Program *program, const Graph *graph, uint32_t n_pieces,
+                      GError **error)
 {
+    g_assert(n_pieces > 1 && n_pieces < PROGRAM_WHOLE);
     if (!program_is_spmd(program))
         return refused(error,
                        "only the program of one group and one microbatch can be doubled");
     g_autoptr(BatchForms) batch = batch_forms_of_microbatches(graph, error);
     if (!batch)
         return NULL;
-    if (batch->units % 2)
-        return refused(error,
-                       "model '%s': a batch of %u cannot be cut in two microbatches",
-                       graph_name(graph), batch->units);
+    if (batch->units % n_pieces)
+        return refused(
+            error, "model '%s': a batch of %u cannot be cut in %s microbatches",
+            graph_name(graph), batch->units, n_pieces == 2 ? "two" : "so many");
     const uint32_t n = program->n;
     g_autofree bool *flags = g_new0(bool, (size_t)3 * n);
     g_autofree uint32_t *numbers = g_new0(uint32_t, (size_t)3 * n);
@@ -264,5 +269,5 @@ Program *synth_duplex(const Program *program, const Graph *graph, GError **error
                .stage = numbers + 2 * (size_t)n};
     turns_find_order(&t);
     turns_find_stages(&t);
-    return duplex_program(&t);
+    return duplex_program(&t, n_pieces);
 }

@@ -63,8 +63,9 @@ typedef struct {
     bool *read;        /* [tensor]: a forward op reads it */
     RecomputeWay *way; /* [op]: how it runs again; NULL: none does */
     bool *kept; /* [tensor]: its readers in the backward do not make its op run again */
-    Phase running; /* the phase of the present pass */
-    uint32_t pass; /* the number of backward passes begun, of a stage on a microbatch */
+    Phase running;  /* the phase of the present pass */
+    uint32_t pass;  /* the number of backward passes begun, of a stage on a microbatch */
+    uint32_t piece; /* how many passes of the present step came before it */
     /* [group * n_tensors + tensor]: bit f: form f is partial over the replicas */
     uint8_t *partial;
     Program *program;

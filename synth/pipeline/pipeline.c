@@ -138,6 +138,11 @@ static void demand(Builder *b, uint32_t i, uint32_t microbatch)
         demand_made(b, i, b->keeper[i], microbatch);
 }
 
+static uint32_t builder_pieces(const Builder *b)
+{
+    return MAX(b->pipeline->pieces, 1);
+}
+
 /* Emits a stage, forward or backward, on a microbatch. */
 static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbatch)
 {
@@ -151,9 +156,57 @@ static void emit_unit(Builder *b, Phase phase, uint32_t stage, uint32_t microbat
         pipeline_gather_for(b, b->unit[k]);
         pipeline_run(b, b->unit[k], microbatch);
         send_all(b, b->unit[k], microbatch);
-        if (phase != FORWARD)
+        if (phase != FORWARD && b->piece + 1 == builder_pieces(b))
             pipeline_scatter_behind(b, phase, stage, k);
     }
+}
+
+/* Whether an instruction after computations begins a turn: an exchange of a microbatch. */
+static bool begins_turn(const Instr *instr)
+{
+    return instr->kind == INSTR_COLLECTIVE && instr->microbatch != PROGRAM_WHOLE &&
+           (int)instr->collective < COLLECTIVES_PRICED;
+}
+
+/* Appends the next turn of a piece, from *at on, to `to`; false: it has none. */
+static bool take_turn(const Program *from, uint32_t *at, uint32_t end, GArray *to)
+{
+    const uint32_t first = *at;
+    bool computed = false;
+    for (; *at < end && !(computed && begins_turn(&from->instr[*at])); ++*at) {
+        computed |= from->instr[*at].kind == INSTR_COMPUTE;
+        g_array_append_val(to, from->instr[*at]);
+    }
+    return *at > first;
+}
+
+/* Lets the pieces of a step, which were written one after the other from `first` [pieces + 1] on,
+ * take turns. */
+static void take_turns(Program *program, const uint32_t *first, uint32_t n)
+{
+    g_autofree uint32_t *at = g_memdup2(first, n * sizeof *first);
+    g_autoptr(GArray) turns = g_array_new(false, false, sizeof(Instr));
+    for (bool any = n > 1; any;) {
+        any = false;
+        for (uint32_t k = 0; k < n; k++)
+            any |= take_turn(program, &at[k], first[k + 1], turns);
+    }
+    if (turns->len > 0)
+        memcpy(&program->instr[first[0]], turns->data, turns->len * sizeof(Instr));
+}
+
+/* Emits a stage, forward or backward, on the microbatches of a step. */
+static void emit_pieces(Builder *b, Phase phase, const SynthStep *step)
+{
+    const uint32_t n = builder_pieces(b);
+    g_autofree uint32_t *first = g_new(uint32_t, n + 1);
+    for (b->piece = 0; b->piece < n; b->piece++) {
+        first[b->piece] = b->program->n;
+        emit_unit(b, phase, step->stage, step->microbatch * n + b->piece);
+    }
+    b->piece = n - 1;
+    first[n] = b->program->n;
+    take_turns(b->program, first, n);
 }
 
 /* Sums the gradient of an update over all devices that have parts of it. */
@@ -248,17 +301,17 @@ static void emit_late(Builder *b)
 static bool emit_steps(Builder *b, GError **error)
 {
     const SynthPipeline *p = b->pipeline;
-    g_autoptr(GArray) order =
-        synth_schedule_order(p->schedule, p->n_stages, p->n_groups,
-                             p->n_microbatches - p->left_out, p->depth, error);
+    g_autoptr(GArray) order = synth_schedule_order(
+        p->schedule, p->n_stages, p->n_groups,
+        (p->n_microbatches - p->left_out) / builder_pieces(b), p->depth, error);
     for (uint32_t i = 0; order && i < order->len; i++) {
         const SynthStep step = g_array_index(order, SynthStep, i);
         g_array_append_val(b->step, b->program->n);
-        emit_unit(b,
-                  step.weights    ? WEIGHTS
-                  : step.backward ? BACKWARD
-                                  : FORWARD,
-                  step.stage, step.microbatch);
+        emit_pieces(b,
+                    step.weights    ? WEIGHTS
+                    : step.backward ? BACKWARD
+                                    : FORWARD,
+                    &step);
     }
     g_array_append_val(b->step, b->program->n);
     return order != NULL;

@@ -50,6 +50,11 @@
  * of each other, in opposite directions over the same P groups, with M / 2 microbatches each: at
  * every time both do what dualpipev does on P / 2 groups, of which each has stages p and P - 1 - p.
  *
+ * Pieces. In a step of the schedule `pieces` microbatches take turns (HiDup Sec. 3.2): a turn is
+ * exchanges, then computations up to the next exchange of a microbatch. The step has the first
+ * turns of all its pieces, then the second ones, so that one computes while others exchange.
+ * Parameters are gathered, and gradients scattered, once per step.
+ *
  * Where a schedule is SUCCESSIVE (data/strategy/strategy.h) strategies are priced by the time
  * between two iterations; searches of planners price one iteration by itself. */
 #pragma once
@@ -87,6 +92,9 @@ GArray *synth_schedule_order(SynthSchedule schedule, uint32_t n_stages, uint32_t
 
 typedef struct {
     uint32_t n_stages, n_microbatches;
+    /* neighbouring microbatches that take turns in a step of the schedule, which counts so many as
+     * one; 0: 1 */
+    uint32_t pieces;
     /* [op]: set for forward ops; never decreases along the edges of the graph */
     const uint16_t *stage;
     uint32_t n_groups;

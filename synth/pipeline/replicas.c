@@ -254,15 +254,14 @@ Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
 static uint32_t pipeline_spared(const SynthPipeline *p)
 {
     enum { ROUNDS = 5, ROUNDS_OF_CHUNKS = 12, MORE = 24 };
-    const uint32_t n = p->n_groups;
+    const uint32_t n = p->n_groups, pieces = MAX(p->pieces, 1),
+                   n_steps = p->n_microbatches / pieces;
     uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + MORE;
     for (uint32_t g = 0; p->depth && g < n; g++)
         least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag) + MORE);
     const bool all_ahead =
         p->schedule == SCHEDULE_GPIPE || p->schedule == SCHEDULE_BREADTH_FIRST;
-    return !all_ahead && p->n_microbatches / 2 > least
-               ? (p->n_microbatches - least) / n * n
-               : 0;
+    return !all_ahead && n_steps / 2 > least ? (n_steps - least) / n * n * pieces : 0;
 }
 
 Program *synth_pipelines_briefly(SynthReplica *replica, uint32_t n, const Graph *graph,

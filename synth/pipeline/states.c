@@ -228,7 +228,7 @@ static void gather(Builder *b, uint32_t load)
     KILTER_ASSERT(load < b->inner->n);
     const Instr *instr = &b->inner->instr[load];
     const uint32_t group = group_at(b, load);
-    if (b->gathered[load] == b->pass)
+    if (b->gathered[load] != NEVER && b->gathered[load] >= b->pass - b->piece)
         return;
     b->gathered[load] = b->pass;
     convert(b, group, COLLECTIVE_ALL_GATHER, instr->tensor, instr->tensor,

@@ -104,7 +104,8 @@ static bool make(const Graph *graph, const ClusterView *view,
     }
     made->pipeline = (SynthPipeline){
         .n_stages = layout->n_stages,
-        .n_microbatches = layout->n_microbatches,
+        .n_microbatches = layout->n_microbatches * MAX(layout->pieces, 1),
+        .pieces = layout->pieces,
         .stage = made->stage,
         .n_groups = layout->pp,
         .group = made->group,

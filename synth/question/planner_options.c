@@ -197,7 +197,7 @@ const char *planner_options_unsearched(const PlannerOptions *options)
 {
     static const char SEARCHED[] =
         "pp, dp, tp, micro_batch, schedule, recompute, zero, zero_ranks, "
-        "sequence_parallel, virtual_stages, offload";
+        "sequence_parallel, virtual_stages, offload, pieces";
     return strategy_beside(&options->strategy, SEARCHED);
 }
 
@@ -205,7 +205,7 @@ bool planner_options_of_pipelines(const PlannerOptions *options)
 {
     return planner_options_of_amp(options) ||
            strategy_beside(&options->strategy, /* what needs no stages */
-                           "microbatches, recompute, zero, zero_ranks") != NULL;
+                           "microbatches, recompute, zero, zero_ranks, pieces") != NULL;
 }
 
 bool planner_options_of_amp(const PlannerOptions *options)

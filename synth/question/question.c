@@ -69,6 +69,14 @@ static bool question_check_options(const Planner *method, const PlannerOptions *
          "search", "own", "since it has one search"},
         {turns && is_technique, "microbatches, recompute", "duplex=off",
          "since two microbatches that take turns have a schedule of their own"},
+        {options->strategy.pieces > 1 && !turns && !planner_can(method, PLANNER_WHOLE),
+         "pieces", "planner manual, duplex=on, or pieces=0 of auto, which tries several",
+         NULL},
+        {options->strategy.pieces == 0 && !turns && !planner_can(method, PLANNER_CHOOSES),
+         "pieces", "1 or more", "which only auto and duplex=on choose"},
+        {options->strategy.pieces > 1 && options->sim.dispatcher != SIM_DISPATCHER_ONCE &&
+             options->sim.dispatcher != SIM_DISPATCHER_RUNTIME,
+         "dispatcher", "once", "since pieces that take turns hide exchanges themselves"},
         {options->certify > 0 && is_technique, "certify",
          "neither microbatches nor recompute", "which the bound does not include"},
         {options->strategy.zero > 0 &&
@@ -89,7 +97,8 @@ static bool question_check_options(const Planner *method, const PlannerOptions *
          : has_shares ? "since the plan has shares of its own"
                       : "which is the same for planners without ratios"},
         {planner_can(method, PLANNER_GROUPS) && options->duplex == DUPLEX_ON, "duplex",
-         "another planner", "since pipelines have microbatches of their own"},
+         "pieces=2 of planner manual",
+         "in which the pieces of each microbatch of a pipeline take turns"},
         {planner_can(method, PLANNER_WHOLE) && planner_options_of_amp(options),
          "tmp, mbs, chunks, ...", "those of the strategy",
          "tp for tmp, micro_batch for mbs, virtual_stages for chunks"},

@@ -68,7 +68,7 @@ static void bench_ratios(const char *model)
     SynthResult result;
     if (!synth_hidup(graph, view, ratio, NULL, &result, &error))
         g_error("%s", error->message);
-    g_autoptr(Program) doubled = synth_duplex(result.program, graph, &error);
+    g_autoptr(Program) doubled = synth_duplex(result.program, graph, 2, &error);
     g_autoptr(SimLinear) linear = sim_linear(doubled, graph, view, NULL, 0);
     const double rate = view->device[0].rate;
     for (uint32_t speeds = 4; speeds <= DEVICES; speeds *= 4) {

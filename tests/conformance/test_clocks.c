@@ -193,7 +193,7 @@ static void check_spmd(uint32_t seed, Tally *tally)
     check_clock(&c, CLOCK_ANALYTIC, report->iteration_time_s);
     check_clock(&c, CLOCK_LINEAR, linear_s(&c));
     check_clock(&c, CLOCK_COMPUTE, sim_compute_bound_s(graph, view));
-    Program *doubled = synth_duplex(plan->program, graph, NULL);
+    Program *doubled = synth_duplex(plan->program, graph, 2, NULL);
     g_autoptr(Plan) plain =
         plan_of(graph, view->n_devices, false, without_grouped(plan->program));
     Timed traced = {seed, c.costs, graph, view, plain, NULL, {0}, tally};

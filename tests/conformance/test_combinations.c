@@ -113,6 +113,7 @@ static const struct {
     {"pp", "offload", "activations"},
     {"pp", "sync_every", "4"},
     {"pp", "bucket", "0|1KiB"},
+    {"pp", "pieces", "2|3"},
 };
 
 static const char *one_of(GRand *rand, const char *values)
@@ -182,8 +183,9 @@ static const char *fault_of(const Made *made, const char *set, Seen *seen, GErro
     seen->proved++;
     if (*error || !(stage > 0 && stage < MOST_S && flow > 0 && flow < MOST_S))
         return "no time";
-    /* one group, without copies to hosts and rings beside attention */
-    if (!strstr(set, "pp=1 ") || strstr(set, "offload") || strstr(set, "p2p"))
+    /* one group, without copies to hosts, rings beside attention and pieces in turn */
+    if (!strstr(set, "pp=1 ") || strstr(set, "offload") || strstr(set, "p2p") ||
+        strstr(set, "pieces"))
         return NULL;
     seen->alike++;
     return fabs(apart / stage - 1) < 1e-9 ? NULL : "unlike times";

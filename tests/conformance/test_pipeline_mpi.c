@@ -24,6 +24,8 @@ static const struct {
     {"amp", "transgan:layers=2", "pp=2 dp=2", 2},
     {"hidup", "bert-sgmoe:layers=2", "duplex=on", 0},
     {"dp-cp", "vgg19", "duplex=on", 0},
+    {"hidup", "bert-sgmoe:layers=2", "pieces=4", 0},
+    {"manual", "mixtral" FOLDED, "pp=2 tp=2 microbatches=2 pieces=2", 2},
     /* experts folded over what shares sequences and tensors; one sequence on all; unlike stages */
     {"manual", "mixtral" FOLDED, "cp=2 dp=2 ep=4 microbatches=2", 3},
     {"manual", "mixtral" FOLDED, "cp=4 ep=2 zero=1 microbatches=2", 3},

@@ -26,7 +26,7 @@ static void check_doubled(const Program *program, const Graph *graph)
     g_autoptr(GError) error = NULL;
     assert_true(program_check(program, graph, &error));
     assert_no_error(error);
-    g_autoptr(Program) doubled = synth_duplex(program, graph, &error);
+    g_autoptr(Program) doubled = synth_duplex(program, graph, 2, &error);
     assert_no_error(error);
     assert_true(program_check(doubled, graph, &error));
     assert_no_error(error);
@@ -168,7 +168,7 @@ static void test_refusals(void **state)
     SynthResult result;
     assert_true(
         synth_baseline(odd, view, ratio, BASELINE_DATA_PARALLEL, &result, &error));
-    assert_null(synth_duplex(result.program, odd, &error));
+    assert_null(synth_duplex(result.program, odd, 2, &error));
     assert_error(error, KILTER_ERROR_INPUT, "cannot be cut in two microbatches");
     synth_result_clear(&result);
     cluster_view_free(view);

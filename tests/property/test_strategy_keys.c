@@ -34,6 +34,7 @@ static const struct {
     {"expert_tokens", "1,2,3,4|3,1,1,1|1,1,1,1;2,1,1,1;1,1,1,1;1,1,1,3"},
     {"micro_batch", "2"},
     {"microbatches", "2|4"},
+    {"pieces", "2|3"},
     {"schedule",
      "gpipe|interleaved|zb-h1|zb-h2|breadth-first|zb-v|v-half|v-min|dualpipev|dualpipe"},
     {"virtual_stages", "3"},

@@ -1,4 +1,4 @@
-/* Two microbatches that take turns, on uneven devices: the time as a function of the ratios is that
+/* Some microbatches that take turns, on uneven devices: the time as a function of the ratios is that
  * of the simulation, and the ratios of the linear program are the best ones. */
 #include <math.h>
 
@@ -29,7 +29,7 @@ static void draw_ratios(GRand *random, uint32_t n_segments, uint32_t n, double *
 static bool open_case(uint32_t seed, RandomCase *c)
 {
     *c = random_case_new(seed);
-    Program *doubled = synth_duplex(c->plan->program, c->graph, NULL);
+    Program *doubled = synth_duplex(c->plan->program, c->graph, 2 + seed % 3, NULL);
     if (!doubled) {
         random_case_free(c);
         return false;
@@ -171,7 +171,7 @@ static void test_equals_convex_search(void **state)
 {
     (void)state;
     uint32_t compared = 0;
-    for (uint32_t seed = 0; seed < 8 * cases() && compared < 40; seed++) {
+    for (uint32_t seed = 0; seed < 16 * cases() && compared < 40; seed++) {
         RandomCase c;
         if (!open_case(seed, &c))
             continue;

@@ -553,6 +553,7 @@ static const struct {
     {"ep", "2", "manual"},
     {"micro_batch", "2", "manual"},
     {"microbatches", "2", "hap"},
+    {"pieces", "2", "manual"},
     {"virtual_stages", "2", "manual"},
     {"layers", "1 2", "manual"},
     {"cuts", "1", "manual"},

@@ -39,6 +39,8 @@ bool export_need_strategy(const ExportCase *c, GError **error)
     if (c->plan->strategy.sync_every > 1)
         return export_refuse(c, 0, error,
                              "replicas that exchange once a round (sync_every)");
+    if (c->plan->strategy.pieces > 1)
+        return export_refuse(c, 0, error, "microbatches in pieces that take turns");
     if (c->plan->strategy.offload)
         return export_refuse(c, 0, error, "states on the host (offload)");
     if (c->has_strategy)
