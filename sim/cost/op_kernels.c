@@ -153,8 +153,25 @@ static bool is_narrow(const Listing *l)
     return l->format == KERNEL_FP8 || l->format == KERNEL_NVFP4;
 }
 
+/* Frozen weights in four bits, or in eight with scales, are turned into 16 before each product. */
+static void add_unpacking(Listing *l)
+{
+    for (uint32_t i = 0; i < l->op->n_in; i++) {
+        const Tensor *weights = graph_tensor(l->graph, l->op->in[i]);
+        if (!weights->frozen ||
+            (weights->dtype != DTYPE_NF4 && weights->dtype != DTYPE_Q8))
+            continue;
+        OpKernel *one = add_kernel(l, KERNEL_ELEMENTWISE, KERNEL_CLASS_MEMORY);
+        one->kernel.elementwise.elements = operand_elements(l, i);
+        one->kernel.elementwise.read = dtype_bytes(weights->dtype);
+        one->kernel.elementwise.written = l->bytes;
+        one->kernel.elementwise.scalar = true;
+    }
+}
+
 static void list_product(Listing *l)
 {
+    add_unpacking(l);
     double batch = 1, m = 1, n = 1, k = 1;
     for (uint32_t i = 0; i < l->space.n_loops; i++)
         switch (operands_with(l, i)) {

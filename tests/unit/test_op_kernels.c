@@ -594,6 +594,39 @@ static void test_alike(void **state)
     clear(&s);
 }
 
+/* Frozen weights in four or eight bits are turned into 16 before each product, forward and
+ * backward; the head, which is left as it was, and adapters are not. */
+static void test_unpacked(void **state)
+{
+    (void)state;
+    static const char *const FORMAT[] = {"bf16", "nf4", "int8"};
+    double one[OP_MAX_LOOPS];
+    uint32_t passes[3] = {0};
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        one[l] = 1;
+    for (uint32_t f = 0; f < G_N_ELEMENTS(FORMAT); f++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *spec = g_strdup_printf("%s,train=lora:8%s%s", MODEL,
+                                                f ? ",weights=" : "", f ? FORMAT[f] : "");
+        g_autoptr(Graph) graph = model_build(spec, 1, NULL, &error);
+        assert_no_error(error);
+        for (OpId id = 0; id < graph_n_ops(graph); id++) {
+            OpKernel kernel[OP_KERNELS_MAX];
+            if (strcmp(op_kind_linear(graph_get_op(graph, id)->kind), "0|1") != 0)
+                continue;
+            const uint32_t n = op_kernels(graph, id, one, &STACK_DEFAULT, kernel);
+            for (uint32_t k = 0; k + 1 < n; k++)
+                passes[f] += kernel[k].kernel.kind == KERNEL_ELEMENTWISE &&
+                             kernel[k].kernel.elementwise.scalar;
+        }
+    }
+    /* of two layers the products of queries, keys with values, outputs, gates and downwards; of
+     * the first layer no gradient of its inputs is needed */
+    assert_int_equal(passes[0], 0);
+    assert_int_equal(passes[1], 2 * 5 + 2 * 5 - 2);
+    assert_int_equal(passes[2], passes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -606,6 +639,6 @@ int main(void)
         cmocka_unit_test(test_many_prices), cmocka_unit_test(test_kept_memos),
         cmocka_unit_test(test_keys),        cmocka_unit_test(test_quick),
         cmocka_unit_test(test_alike),       cmocka_unit_test(test_wide_scores),
-        cmocka_unit_test(test_updates)};
+        cmocka_unit_test(test_updates),     cmocka_unit_test(test_unpacked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
