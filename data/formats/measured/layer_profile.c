@@ -52,7 +52,8 @@ LayerProfile *layer_profile_read(const char *file, GError **error)
 
 bool layer_profile_option(const char *file, const char **kept, GError **error)
 {
-    const bool is_pipe = !g_file_test(file, G_FILE_TEST_IS_REGULAR); /* read once, later */
+    const bool is_pipe =
+        !g_file_test(file, G_FILE_TEST_IS_REGULAR); /* read once, later */
     g_autoptr(LayerProfile) profile = is_pipe ? NULL : layer_profile_read(file, error);
     *kept = g_intern_string(file);
     return is_pipe || profile;
