@@ -51,6 +51,7 @@ struct Yaml {
     const cyaml_schema_value_t *schema;
     cyaml_data_t *data;
     GStringChunk *keys;
+    GString *wrong; /* messages of yaml_wrong */
 };
 
 /* --- reading --- */
@@ -90,6 +91,7 @@ Yaml *yaml_parse(const char *file, const char *text, size_t length,
     yaml->file = g_strdup(file);
     yaml->schema = schema;
     yaml->keys = g_string_chunk_new(0);
+    yaml->wrong = g_string_new(NULL);
     if (!load(yaml, length ? text : "", length, error)) /* libyaml takes no NULL */
         return NULL;
     return g_steal_pointer(&yaml);
@@ -109,6 +111,7 @@ void yaml_close(Yaml *yaml)
     cyaml_free(&CONFIGURATION, yaml->schema, yaml->data, 0);
     yaml_lines_free(yaml->lines);
     g_string_chunk_free(yaml->keys);
+    g_string_free(yaml->wrong, TRUE);
     g_free(yaml->file);
     g_free(yaml);
 }
@@ -125,11 +128,41 @@ const void *yaml_data(const Yaml *yaml)
 
 /* --- failures and numbers for readers of the data --- */
 
+/* "FILE:LINE: KEY: text". Caller frees. */
+static char *yaml_message(const Yaml *yaml, const char *key, const char *text)
+{
+    return g_strdup_printf("%s:%u: %.200s%s%s", yaml->file,
+                           yaml_lines_at(yaml->lines, key), key, *key ? ": " : "", text);
+}
+
+static bool yaml_keep(const Yaml *yaml, const char *message)
+{
+    g_string_append_printf(yaml->wrong, "%s%s", yaml->wrong->len ? "; " : "", message);
+    return false;
+}
+
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
 {
     TEXT_OF_ARGUMENTS(text, format);
-    return refuse(error, "%s:%u: %.200s%s%s", yaml->file, yaml_lines_at(yaml->lines, key),
-                  key, *key ? ": " : "", text);
+    g_autofree char *message = yaml_message(yaml, key, text);
+    return refuse(error, "%s", message);
+}
+
+bool yaml_wrong(const Yaml *yaml, const char *key, const char *format, ...)
+{
+    TEXT_OF_ARGUMENTS(text, format);
+    g_autofree char *message = yaml_message(yaml, key, text);
+    return yaml_keep(yaml, message);
+}
+
+bool yaml_pass_on(const Yaml *yaml, const GError *failure)
+{
+    return yaml_keep(yaml, failure->message);
+}
+
+bool yaml_is_good(const Yaml *yaml, GError **error)
+{
+    return yaml->wrong->len == 0 || refuse(error, "%s", yaml->wrong->str);
 }
 
 const char *yaml_at(const Yaml *yaml, const char *format, ...)
@@ -139,36 +172,35 @@ const char *yaml_at(const Yaml *yaml, const char *format, ...)
 }
 
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
-                   double *value, GError **error)
+                   double *value)
 {
     g_assert(range.low <= range.high);
     g_autoptr(GError) failure = NULL;
     if (!units_parse(text, range.quantity, value, &failure))
-        return yaml_fail(yaml, error, key, "%s", failure->message);
+        return yaml_wrong(yaml, key, "%s", failure->message);
     if (*value >= range.low && *value <= range.high)
         return true;
     g_autofree char *from = units_format(range.low, range.quantity);
     g_autofree char *to = units_format(range.high, range.quantity);
-    return yaml_fail(yaml, error, key, "expected %s to %s, got '%.60s'", from, to, text);
+    return yaml_wrong(yaml, key, "expected %s to %s, got '%.60s'", from, to, text);
 }
 
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
-               uint32_t high, uint32_t *value, GError **error)
+               uint32_t high, uint32_t *value)
 {
     g_assert(low <= high);
     guint64 number;
     if (!g_ascii_string_to_unsigned(text, 10, low, high, &number, NULL))
-        return yaml_fail(yaml, error, key,
-                         "expected a whole number from %u to %u, got '%.60s'", low, high,
-                         text);
+        return yaml_wrong(yaml, key, "expected a whole number from %u to %u, got '%.60s'",
+                          low, high, text);
     *value = (uint32_t)number;
     return true;
 }
 
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
-                 double high, double *value, GError **error)
+                 double high, double *value)
 {
     return number_read(text, low, high, value) ||
-           yaml_fail(yaml, error, key, "expected a number from %g to %g%s, got '%.60s'",
-                     low, high, number_gap(text), text);
+           yaml_wrong(yaml, key, "expected a number from %g to %g%s, got '%.60s'", low,
+                      high, number_gap(text), text);
 }

@@ -51,17 +51,24 @@ const char *yaml_at(const Yaml *yaml, const char *format, ...) G_GNUC_PRINTF(2, 
 bool yaml_fail(const Yaml *yaml, GError **error, const char *key, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
 
+/* The same for readers that name all that is wrong: the messages are kept, and yaml_is_good fails
+ * with all of them, if there are any. yaml_pass_on keeps one of another file. */
+bool yaml_wrong(const Yaml *yaml, const char *key, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+bool yaml_pass_on(const Yaml *yaml, const GError *failure);
+bool yaml_is_good(const Yaml *yaml, GError **error);
+
 /* The values that a key accepts: of a quantity, in [low, high]. */
 typedef struct {
     Quantity quantity;
     double low, high;
 } YamlRange;
 
-/* Parses a quantity in the range; a failure names `key` and the range. */
+/* Parses a quantity in the range; else yaml_wrong names `key` and the range. */
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
-                   double *value, GError **error);
+                   double *value);
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
-               uint32_t high, uint32_t *value, GError **error);
+               uint32_t high, uint32_t *value);
 /* Parses a plain number without a unit in [low, high]. */
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,
-                 double high, double *value, GError **error);
+                 double high, double *value);

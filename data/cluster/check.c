@@ -33,7 +33,7 @@ static bool check_type(const DeviceType *type, GError **error)
 {
     g_autofree char *what = g_strdup_printf("device type %.60s", type->name);
     if (!cluster_check_name("a device type", type->name, NAME_MAX_BYTES, error) ||
-        !members_check(TYPE_MEMBER, TYPE_NUMBERS, type, what, error) ||
+        !MEMBERS_CHECK(TYPE_MEMBER, type, what, error) ||
         !check_rates(what, type->rates, error) || !check_rates(what, type->peaks, error))
         return false;
     for (uint32_t kind = 0; type->op && kind < OP_KINDS; kind++)
@@ -60,8 +60,7 @@ static bool check_types(const Cluster *cluster, GError **error)
 
 static bool check_link_of(const LinkCost *link, const char *what, GError **error)
 {
-    return link->bandwidth == 0 ||
-           members_check(LINK_MEMBER, LINK_NUMBERS, link, what, error);
+    return link->bandwidth == 0 || MEMBERS_CHECK(LINK_MEMBER, link, what, error);
 }
 
 static bool check_machine(const Machine *machine, GError **error)
@@ -74,13 +73,13 @@ static bool check_machine(const Machine *machine, GError **error)
         gpus += machine->part[p].gpus;
     g_assert(machine->n_parts == 0 || gpus == machine->gpus);
     return cluster_check_name("a machine", machine->name, NAME_MAX_BYTES, error) &&
-           members_check(MACHINE_MEMBER, MACHINE_NUMBERS, machine, what, error) &&
+           MEMBERS_CHECK(MACHINE_MEMBER, machine, what, error) &&
            (machine->gpus == 1 ||
-            members_check(LINK_MEMBER, LINK_NUMBERS, &machine->inner, inner, error)) &&
+            MEMBERS_CHECK(LINK_MEMBER, &machine->inner, inner, error)) &&
            check_link_of(&machine->peer, what, error) &&
            check_link_of(&machine->across, what, error) &&
            (machine->port.bandwidth == 0 ||
-            members_check(PORT_MEMBER, PORT_NUMBERS, &machine->port, what, error)) &&
+            MEMBERS_CHECK(PORT_MEMBER, &machine->port, what, error)) &&
            (!machine->peers || peers_parse(machine->peers, machine->gpus, &peers, error));
 }
 
@@ -108,7 +107,7 @@ static bool check_machines(const Cluster *cluster, GError **error)
 
 static bool check_line(const char *what, const LinkCost *line, GError **error)
 {
-    return members_check(LINK_MEMBER, LINK_NUMBERS, line, what, error);
+    return MEMBERS_CHECK(LINK_MEMBER, line, what, error);
 }
 
 static bool check_collectives(const Cluster *cluster, GError **error)
@@ -124,8 +123,7 @@ static bool check_collectives(const Cluster *cluster, GError **error)
         const char *name = collective_name((Collective)kind);
         const CollectivePieces *pieces = &cluster->pieces[kind];
         if (!check_line(name, &cluster->collective[kind], error) ||
-            (pieces->largest > 0 &&
-             !members_check(PIECES_MEMBER, PIECES_NUMBERS, pieces, name, error)))
+            (pieces->largest > 0 && !MEMBERS_CHECK(PIECES_MEMBER, pieces, name, error)))
             return false;
         for (uint32_t i = 0; i < pieces->n; i++)
             if (!check_line(name, &pieces->piece[i].line, error))

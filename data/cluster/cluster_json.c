@@ -28,7 +28,7 @@ static void set_quantity(json_t *object, const char *key, double value, Quantity
 
 static void set_link(json_t *object, const LinkCost *link)
 {
-    members_json(LINK_MEMBER, LINK_NUMBERS, link, object);
+    MEMBERS_JSON(LINK_MEMBER, link, object);
 }
 
 static void set_link_at(json_t *object, const char *key, const LinkCost *link)
@@ -54,15 +54,15 @@ static void set_formats(json_t *object, const char *key, const double *rates)
 static json_t *type_json(const DeviceType *type)
 {
     json_t *object = json_pack("{s:s}", "name", type->name);
-    members_json(TYPE_MEMBER, TYPE_NUMBERS, type, object);
+    MEMBERS_JSON(TYPE_MEMBER, type, object);
     set_formats(object, "rates", type->rates);
     set_formats(object, "peaks", type->peaks);
     if (chip_is_known(&type->chip)) {
         json_t *chip = json_object();
-        members_json(CHIP_MEMBER, CHIP_NUMBERS, &type->chip, chip);
+        MEMBERS_JSON(CHIP_MEMBER, &type->chip, chip);
         json_object_set_new(object, "chip", chip);
         json_auto_t *kernels = json_object();
-        members_json(KERNEL_FACTOR, KERNEL_CLASSES, &type->kernel_times, kernels);
+        MEMBERS_JSON(KERNEL_FACTOR, &type->kernel_times, kernels);
         if (json_object_size(kernels) > 0)
             json_object_set(object, "kernels", kernels);
     }
@@ -141,7 +141,7 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
     json_t *object = json_pack("{s:s}", "name", name);
     if (n > 1)
         json_object_set_new(object, "count", json_integer(n));
-    members_json(MACHINE_MEMBER, MACHINE_NUMBERS, machine, object);
+    MEMBERS_JSON(MACHINE_MEMBER, machine, object);
     if (machine->n_parts == 0) {
         set_text(object, "type", cluster->type[machine->type].name);
     } else {
@@ -156,7 +156,7 @@ static json_t *group_json(const Cluster *cluster, const Machine *machine, uint32
         set_link_at(object, "across", &machine->across);
     if (machine->port.bandwidth > 0) {
         json_t *port = json_object();
-        members_json(PORT_MEMBER, PORT_NUMBERS, &machine->port, port);
+        MEMBERS_JSON(PORT_MEMBER, &machine->port, port);
         json_object_set_new(object, "port", port);
     }
     set_text(object, "peers", machine->peers);
@@ -185,7 +185,7 @@ static json_t *collective_json(const Cluster *cluster, Collective kind)
     json_t *object = json_object();
     set_link(object, &cluster->collective[kind]);
     if (pieces->largest > 0)
-        members_json(PIECES_MEMBER, PIECES_NUMBERS, pieces, object);
+        MEMBERS_JSON(PIECES_MEMBER, pieces, object);
     json_t *list = pieces->n > 0 ? json_array() : NULL;
     for (uint32_t i = 0; i < pieces->n; i++) {
         json_t *piece = json_object();
@@ -216,7 +216,7 @@ static json_t *regions_json(const Cluster *cluster)
     items_each (const RegionLink, link, cluster->region_link, cluster->n_region_links) {
         json_t *object = json_pack("{s:s, s:s}", "from", link->from, "to", link->to);
         set_link(object, &link->link);
-        members_json(REGION_MEMBER, REGION_NUMBERS, link, object);
+        MEMBERS_JSON(REGION_MEMBER, link, object);
         set_text(object, "source", link->source);
         json_array_append_new(list, object);
     }

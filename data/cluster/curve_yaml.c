@@ -21,19 +21,18 @@ const cyaml_schema_value_t CURVE_SCHEMA = {
 
 /* Reads the points, whose sizes must rise and whose times must not fall. */
 static bool curve_read_points(const Yaml *yaml, const char *parent, const CurveText *text,
-                              CollectiveCurve *curve, GError **error)
+                              CollectiveCurve *curve)
 {
     curve->point = g_new0(CurvePoint, text->point_count);
     items_at (CurvePoint, point, i, curve->point, text->point_count) {
         g_autofree char *key = g_strdup_printf("%s.points[%u]", parent, i);
-        if (!members_read(yaml, key, POINT_MEMBER, G_N_ELEMENTS(POINT_MEMBER),
-                          &text->point[i], point, error))
+        if (!MEMBERS_READ(yaml, key, POINT_MEMBER, &text->point[i], point))
             return false;
         if (i > 0 &&
             !(point->bytes > point[-1].bytes && point->seconds >= point[-1].seconds))
-            return yaml_fail(yaml, error, key,
-                             "expected a larger size than that of the point before, and "
-                             "no shorter time");
+            return yaml_wrong(yaml, key,
+                              "expected a larger size than that of the point before, and "
+                              "no shorter time");
         curve->n++;
     }
     return true;
@@ -46,43 +45,43 @@ static bool same_place(const CollectiveCurve *a, const CollectiveCurve *b)
 }
 
 static bool read_curve(const Yaml *yaml, const char *key, const CurveText *text,
-                       const CollectiveCurves *before, CollectiveCurve *curve,
-                       GError **error)
+                       const CollectiveCurves *before, CollectiveCurve *curve)
 {
     g_autofree char *kind = yaml_key(key, "collective");
     curve->kind = collective_from_name(text->collective);
     curve->device = g_strdup(text->device);
     curve->source = g_strdup(text->source ? text->source : "");
     if ((int)curve->kind >= COLLECTIVES_PRICED)
-        return yaml_fail(yaml, error, kind,
-                         "expected all_reduce, all_gather, grouped_all_gather, "
-                         "reduce_scatter, grouped_reduce_scatter or all_to_all, got '%s'",
-                         text->collective);
-    if (!members_read(yaml, key, CURVE_MEMBER, G_N_ELEMENTS(CURVE_MEMBER), text, curve,
-                      error))
+        return yaml_wrong(
+            yaml, kind,
+            "expected all_reduce, all_gather, grouped_all_gather, "
+            "reduce_scatter, grouped_reduce_scatter or all_to_all, got '%s'",
+            text->collective);
+    if (!MEMBERS_READ(yaml, key, CURVE_MEMBER, text, curve))
         return false;
     if (curve->hosts > curve->ranks)
-        return yaml_fail(yaml, error, yaml_at(yaml, "%s.hosts", key),
-                         "expected at most the number of ranks, %u", curve->ranks);
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.hosts", key),
+                          "expected at most the number of ranks, %u", curve->ranks);
     if (curve->device && curve->hosts > 1)
-        return yaml_fail(yaml, error, yaml_at(yaml, "%s.device", key),
-                         "not expected: the ranks are on several machines");
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.device", key),
+                          "not expected: the ranks are on several machines");
     for (uint32_t i = 0; i < before->n; i++)
         if (same_place(&before->curve[i], curve))
-            return yaml_fail(yaml, error, kind,
-                             "expected a collective, ranks and hosts that were not given "
-                             "yet");
-    return curve_read_points(yaml, key, text, curve, error);
+            return yaml_wrong(
+                yaml, kind,
+                "expected a collective, ranks and hosts that were not given "
+                "yet");
+    return curve_read_points(yaml, key, text, curve);
 }
 
 bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText *text,
-                 CollectiveCurves *curves, GError **error)
+                 CollectiveCurves *curves)
 {
     curves->curve = g_new0(CollectiveCurve, n);
     for (uint32_t i = 0; i < n; i++) {
         CollectiveCurve *curve = &curves->curve[i];
-        const bool good = read_curve(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i],
-                                     curves, curve, error);
+        const bool good =
+            read_curve(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], curves, curve);
         curves->n++;
         if (!good)
             return false;
@@ -92,11 +91,9 @@ bool curves_read(const Yaml *yaml, const char *key, uint32_t n, const CurveText 
 
 bool curve_check(const CollectiveCurve *curve, const char *what, GError **error)
 {
-    bool good =
-        members_check(CURVE_MEMBER, G_N_ELEMENTS(CURVE_MEMBER), curve, what, error);
+    bool good = MEMBERS_CHECK(CURVE_MEMBER, curve, what, error);
     for (uint32_t i = 0; good && i < curve->n; i++)
-        good = members_check(POINT_MEMBER, G_N_ELEMENTS(POINT_MEMBER), &curve->point[i],
-                             what, error);
+        good = MEMBERS_CHECK(POINT_MEMBER, &curve->point[i], what, error);
     return good;
 }
 
@@ -105,10 +102,10 @@ static json_t *curve_json(const CollectiveCurve *curve)
     json_t *object = json_pack("{s:s, s:s*}", "collective", collective_name(curve->kind),
                                "device", curve->device),
            *list = json_array();
-    members_json(CURVE_MEMBER, G_N_ELEMENTS(CURVE_MEMBER), curve, object);
+    MEMBERS_JSON(CURVE_MEMBER, curve, object);
     for (uint32_t i = 0; i < curve->n; i++) {
         json_t *point = json_object();
-        members_json(POINT_MEMBER, G_N_ELEMENTS(POINT_MEMBER), &curve->point[i], point);
+        MEMBERS_JSON(POINT_MEMBER, &curve->point[i], point);
         json_array_append_new(list, point);
     }
     json_object_set_new(object, "points", list);

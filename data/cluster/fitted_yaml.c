@@ -31,35 +31,24 @@ const cyaml_schema_field_t FITTED_SCHEMA[] = {
     CYAML_FIELD_END,
 };
 
-static bool read_count(const Yaml *yaml, const char *key, const char *text,
-                       uint32_t *value, GError **error)
+static void read_range(const Yaml *yaml, const char *parent, FittedRange range,
+                       const FittedText *text, Fitted *fitted)
 {
-    char *end;
-    const guint64 number = g_ascii_strtoull(text, &end, 10);
-    *value = (uint32_t)number;
-    return (end != text && !*end && number <= RANGE_MAX && *text != '-') ||
-           yaml_fail(yaml, error, key, "expected a number from 0 to %d, got '%s'",
-                     RANGE_MAX, text);
-}
-
-static bool read_range(const Yaml *yaml, const char *parent, FittedRange range,
-                       const FittedText *text, Fitted *fitted, GError **error)
-{
-    g_autofree char *key = yaml_key(parent, fitted_range_key(range));
-    return read_count(yaml, yaml_at(yaml, "%s.least", key), text->range[range].least,
-                      &fitted->least[range], error) &&
-           read_count(yaml, yaml_at(yaml, "%s.most", key), text->range[range].most,
-                      &fitted->most[range], error);
+    const char *key = yaml_at(yaml, "%s.%s", parent, fitted_range_key(range));
+    yaml_uint(yaml, yaml_at(yaml, "%s.least", key), text->range[range].least, 0,
+              RANGE_MAX, &fitted->least[range]);
+    yaml_uint(yaml, yaml_at(yaml, "%s.most", key), text->range[range].most, 0, RANGE_MAX,
+              &fitted->most[range]);
 }
 
 static bool read_error(const Yaml *yaml, const char *parent, uint32_t i, const char *text,
-                       FittedError *out, GError **error)
+                       FittedError *out)
 {
     const char *space = strrchr(text, ' ');
     if (!space || space == text || !number_is(space + 1, &out->error) ||
         !(fabs(out->error) <= WORST))
-        return yaml_fail(
-            yaml, error, yaml_at(yaml, "%s.errors[%u]", parent, i),
+        return yaml_wrong(
+            yaml, yaml_at(yaml, "%s.errors[%u]", parent, i),
             "expected device types and log(measured / predicted), as 't4 0.03', "
             "got '%s'",
             text);
@@ -67,22 +56,18 @@ static bool read_error(const Yaml *yaml, const char *parent, uint32_t i, const c
     return true;
 }
 
-Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
-                    GError **error)
+Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text)
 {
     Fitted *fitted = g_new0(Fitted, 1);
-    bool good = true;
     fitted->fidelity = g_strdup(text->fidelity);
     fitted->planner = g_strdup(text->planner);
     fitted->software = g_strdup(text->software);
-    for (FittedRange r = 0; good && r < FITTED_RANGES; r++)
-        good = read_range(yaml, key, r, text, fitted, error);
+    for (FittedRange r = 0; r < FITTED_RANGES; r++)
+        read_range(yaml, key, r, text, fitted);
     fitted->error = g_new0(FittedError, text->error_count + 1);
-    for (; good && fitted->n_errors < text->error_count; fitted->n_errors++)
-        good = read_error(yaml, key, fitted->n_errors, text->error[fitted->n_errors],
-                          &fitted->error[fitted->n_errors], error);
-    if (!good)
-        g_clear_pointer(&fitted, fitted_free);
+    for (; fitted->n_errors < text->error_count; fitted->n_errors++)
+        read_error(yaml, key, fitted->n_errors, text->error[fitted->n_errors],
+                   &fitted->error[fitted->n_errors]);
     return fitted;
 }
 

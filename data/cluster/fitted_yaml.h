@@ -20,6 +20,5 @@ typedef struct {
 extern const cyaml_schema_field_t FITTED_SCHEMA[]; /* of a FittedText */
 
 /* KILTER_ERROR_INPUT. */
-Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text,
-                    GError **error);
+Fitted *fitted_read(const Yaml *yaml, const char *key, const FittedText *text);
 json_t *fitted_json(const Fitted *fitted);

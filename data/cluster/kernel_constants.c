@@ -118,33 +118,33 @@ static const cyaml_schema_value_t LAWS_SCHEMA = {
 
 static bool constants_read_row(const Yaml *yaml, const char *key,
                                const ConstantText *text, const KernelLaw *law,
-                               KernelConstants *constants, GError **error)
+                               KernelConstants *constants)
 {
     g_autofree char *name = yaml_key(key, "name");
     uint32_t row = NAME_PLACE(law->constant, law->n, name, text->name);
     if (row == law->n || !isnan(*kernel_constant_at(constants, law, row)))
-        return yaml_fail(
-            yaml, error, name,
+        return yaml_wrong(
+            yaml, name,
             "expected a constant of the law %s that was not given yet, got '%s'",
             law->name, text->name);
     const KernelConstant *constant = &law->constant[row];
     if (strcmp(text->unit, constant->unit) != 0)
-        return yaml_fail(yaml, error, yaml_at(yaml, "%s.unit", key),
-                         "expected '%s', got '%s'", constant->unit, text->unit);
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.unit", key), "expected '%s', got '%s'",
+                          constant->unit, text->unit);
     return yaml_number(yaml, yaml_at(yaml, "%s.value", key), text->value, constant->low,
-                       constant->high, kernel_constant_at(constants, law, row), error);
+                       constant->high, kernel_constant_at(constants, law, row));
 }
 
 static bool constants_read_law(const Yaml *yaml, const char *key, const LawText *text,
-                               KernelConstants *constants, GError **error)
+                               KernelConstants *constants)
 {
     g_autofree char *name = yaml_key(key, "law");
     uint32_t l = NAME_PLACE(LAWS, G_N_ELEMENTS(LAWS), name, text->law);
     if (l == G_N_ELEMENTS(LAWS))
-        return yaml_fail(yaml, error, name, "unknown law '%s'", text->law);
+        return yaml_wrong(yaml, name, "unknown law '%s'", text->law);
     for (uint32_t i = 0; i < text->constant_count; i++) {
         if (!constants_read_row(yaml, yaml_at(yaml, "%s.constants[%u]", key, i),
-                                &text->constant[i], &LAWS[l], constants, error))
+                                &text->constant[i], &LAWS[l], constants))
             return false;
     }
     return true;
@@ -152,20 +152,19 @@ static bool constants_read_law(const Yaml *yaml, const char *key, const LawText 
 
 /* Rows of one maker must rise. */
 static bool constants_read_generations(const Yaml *yaml, const LawsText *text,
-                                       KernelConstants *constants, GError **error)
+                                       KernelConstants *constants)
 {
     constants->n_generations = text->generation_count;
     for (uint32_t i = 0; i < text->generation_count; i++) {
         g_autofree char *key = g_strdup_printf("generations[%u]", i);
         KernelGeneration *row = &constants->generation[i];
         *row = (KernelGeneration){0};
-        if (!members_read(yaml, key, GENERATION_MEMBER, G_N_ELEMENTS(GENERATION_MEMBER),
-                          &text->generation[i], row, error))
+        if (!MEMBERS_READ(yaml, key, GENERATION_MEMBER, &text->generation[i], row))
             return false;
         if ((row->sm > 0) == (row->gcn > 0) ||
             (i > 0 && (row[-1].gcn > 0) == (row->gcn > 0) &&
              row->sm + row->gcn <= row[-1].sm + row[-1].gcn))
-            return yaml_fail(yaml, error, key, "expected either sm or gcn, rising");
+            return yaml_wrong(yaml, key, "expected either sm or gcn, rising");
     }
     return true;
 }
@@ -173,23 +172,18 @@ static bool constants_read_generations(const Yaml *yaml, const LawsText *text,
 static bool constants_read(const Yaml *yaml, KernelConstants *constants, GError **error)
 {
     const LawsText *text = yaml_data(yaml);
-    if (!constants_read_generations(yaml, text, constants, error))
-        return false;
+    constants_read_generations(yaml, text, constants);
     for (uint32_t l = 0; l < G_N_ELEMENTS(LAWS); l++)
         for (uint32_t i = 0; i < LAWS[l].n; i++)
             *kernel_constant_at(constants, &LAWS[l], i) = NAN;
-    for (uint32_t i = 0; i < text->law_count; i++) {
-        if (!constants_read_law(yaml, yaml_at(yaml, "laws[%u]", i), &text->law[i],
-                                constants, error))
-            return false;
-    }
+    for (uint32_t i = 0; i < text->law_count; i++)
+        constants_read_law(yaml, yaml_at(yaml, "laws[%u]", i), &text->law[i], constants);
     for (uint32_t l = 0; l < G_N_ELEMENTS(LAWS); l++)
-        for (uint32_t i = 0; i < LAWS[l].n; i++)
+        for (uint32_t i = 0; yaml_is_good(yaml, NULL) && i < LAWS[l].n; i++)
             if (isnan(*kernel_constant_at(constants, &LAWS[l], i)))
-                return yaml_fail(yaml, error, "laws",
-                                 "expected the constant %s of the law %s",
-                                 LAWS[l].constant[i].name, LAWS[l].name);
-    return true;
+                yaml_wrong(yaml, "laws", "expected the constant %s of the law %s",
+                           LAWS[l].constant[i].name, LAWS[l].name);
+    return yaml_is_good(yaml, error);
 }
 
 typedef struct {

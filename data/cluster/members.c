@@ -52,36 +52,36 @@ static bool has_unit(const Member *member)
 
 /* A number without a unit. */
 static bool read_plain(const Yaml *yaml, const char *key, const char *text,
-                       const Member *member, double *number, GError **error)
+                       const Member *member, double *number)
 {
     return number_read(text, member->low, member->high, number) ||
-           yaml_fail(yaml, error, key, "expected a %s from %g to %g, got '%s'",
-                     member->kind == MEMBER_FACTOR ? "factor" : "number", member->low,
-                     member->high, text);
+           yaml_wrong(yaml, key, "expected a %s from %g to %g, got '%s'",
+                      member->kind == MEMBER_FACTOR ? "factor" : "number", member->low,
+                      member->high, text);
 }
 
-bool member_read(const Yaml *yaml, const char *parent, const Member *member,
-                 const void *text, void *value, GError **error)
+/* Reads the number of one row. */
+static bool member_read(const Yaml *yaml, const char *parent, const Member *member,
+                        const void *text, void *value)
 {
     const char *own = *(char *const *)at(text, member->text);
     g_autofree char *key = yaml_key(parent, member->key);
     double low = member->low, high = member->high, number = 0;
     if (!own)
-        return !member->needed ||
-               yaml_fail(yaml, error, key, "missing; expected this key");
+        return !member->needed || yaml_wrong(yaml, key, "missing; expected this key");
     if (member->bound == MEMBER_NOT_BELOW)
         low = fmax(low, members_value_of(&member[-1], value));
     if (member->bound == MEMBER_NOT_ABOVE && members_value_of(&member[-1], value) > 0)
         high = fmin(high, members_value_of(&member[-1], value));
     if (member->kind == MEMBER_COUNT) {
         uint32_t count;
-        if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count, error))
+        if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count))
             return false;
         number = count;
-    } else if (has_unit(member) ? !yaml_quantity(yaml, key, own,
-                                                 (YamlRange){member->quantity, low, high},
-                                                 &number, error)
-                                : !read_plain(yaml, key, own, member, &number, error)) {
+    } else if (has_unit(member)
+                   ? !yaml_quantity(yaml, key, own,
+                                    (YamlRange){member->quantity, low, high}, &number)
+                   : !read_plain(yaml, key, own, member, &number)) {
         return false;
     }
     set_value(member, number, value);
@@ -89,12 +89,12 @@ bool member_read(const Yaml *yaml, const char *parent, const Member *member,
 }
 
 bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
-                  const void *text, void *value, GError **error)
+                  const void *text, void *value)
 {
+    bool good = true;
     for (uint32_t i = 0; i < n; i++)
-        if (!member_read(yaml, parent, &member[i], text, value, error))
-            return false;
-    return true;
+        good &= member_read(yaml, parent, &member[i], text, value);
+    return good;
 }
 
 /* Whether a value is one that members_json writes. */

@@ -151,6 +151,10 @@ typedef struct {
     X(TuningRuleText, TuningRule, most_ranks, most_ranks, COUNT(1, UINT32_MAX), false, ALONE, UINT32_MAX)\
     X(TuningRuleText, TuningRule, most_bytes, most_bytes, SIZE, false, ALONE, NAN)
 
+#define TUNING_MEMBERS(X)                                                  \
+    X(TuningText, Tuning, piece, piece_bytes, SIZE, false, ALONE, 0)       \
+    X(TuningText, Tuning, least_piece, least_piece_bytes, SIZE, false, ALONE, 0)
+
 /* clang-format on */
 /* A row as the text's member, as a field of the schema, and as a Member. */
 #define MEMBER_TEXT(T, V, key, ...) char *key;
@@ -186,15 +190,21 @@ typedef struct {
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                             fields)
 
-/* Reads the number of one row, of the section `parent`; without a text the value stays as it is. */
-bool member_read(const Yaml *yaml, const char *parent, const Member *member,
-                 const void *text, void *value, GError **error);
-/* The same of all n rows up to the first that is wrong. KILTER_ERROR_INPUT. */
+/* Reads the numbers of all n rows, of the section `parent`; without a text a value stays as it is.
+ * yaml_wrong gets each that is wrong. */
 bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
-                  const void *text, void *value, GError **error);
+                  const void *text, void *value);
 /* Whether all n numbers are what a file may say, but for those that it would leave out;
  * KILTER_ERROR_INPUT names `what` and the key. */
 bool members_check(const Member *member, uint32_t n, const void *value, const char *what,
                    GError **error);
 /* Sets the keys of all n rows whose values are to be said. */
 void members_json(const Member *member, uint32_t n, const void *value, json_t *object);
+
+/* The same of a table. */
+#define MEMBERS_READ(yaml, parent, rows, text, value) \
+    members_read(yaml, parent, rows, G_N_ELEMENTS(rows), text, value)
+#define MEMBERS_CHECK(rows, value, what, error) \
+    members_check(rows, G_N_ELEMENTS(rows), value, what, error)
+#define MEMBERS_JSON(rows, value, object) \
+    members_json(rows, G_N_ELEMENTS(rows), value, object)

@@ -13,26 +13,25 @@ const cyaml_schema_value_t OP_COST_SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, OpCostText, OP)};
 
 static bool read_op(const Yaml *yaml, const char *key, const OpCostText *text,
-                    double launch_s, OpCost *list, GError **error)
+                    double launch_s, OpCost *list)
 {
     const OpKind kind = op_kind_from_name(text->kind);
     if (kind == OP_KINDS || list[kind].largest > 0)
-        return yaml_fail(yaml, error, yaml_at(yaml, "%s.kind", key),
-                         "expected the name of an op kind that was not given yet, got "
-                         "'%s'",
-                         text->kind);
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.kind", key),
+                          "expected the name of an op kind that was not given yet, got "
+                          "'%s'",
+                          text->kind);
     OpCost *cost = &list[kind];
     cost->rate = cost->bandwidth = INFINITY;
     cost->launch_s = launch_s;
-    return members_read(yaml, key, MEMBERS, G_N_ELEMENTS(MEMBERS), text, cost, error);
+    return MEMBERS_READ(yaml, key, MEMBERS, text, cost);
 }
 
 bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostText *text,
-                   double launch_s, OpCost *cost, GError **error)
+                   double launch_s, OpCost *cost)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (!read_op(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], launch_s, cost,
-                     error))
+        if (!read_op(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], launch_s, cost))
             return false;
     }
     return true;
@@ -40,7 +39,7 @@ bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostTe
 
 bool op_cost_check(const OpCost *cost, const char *what, GError **error)
 {
-    return members_check(MEMBERS, G_N_ELEMENTS(MEMBERS), cost, what, error);
+    return MEMBERS_CHECK(MEMBERS, cost, what, error);
 }
 
 json_t *op_costs_json(const OpCost *cost, double launch_s)
@@ -50,7 +49,7 @@ json_t *op_costs_json(const OpCost *cost, double launch_s)
         if (cost[kind].largest == 0)
             continue;
         json_t *op = json_pack("{s:s}", "kind", op_kind_name((OpKind)kind));
-        members_json(MEMBERS, G_N_ELEMENTS(MEMBERS), &cost[kind], op);
+        MEMBERS_JSON(MEMBERS, &cost[kind], op);
         if (cost[kind].launch_s == launch_s)
             json_object_del(op, "launch");
         json_array_append_new(list, op);

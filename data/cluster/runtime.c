@@ -90,11 +90,9 @@ static Runtime *runtime_take(Yaml *file, GError **error)
     runtime->source = g_strdup(text->source);
     runtime->stack = STACK_DEFAULT;
     runtime->bucket_bytes = RUNTIME_BUCKET;
-    return members_read(yaml, "", MEMBERS, G_N_ELEMENTS(MEMBERS), text, runtime, error) &&
-                   members_read(yaml, "", STACK, G_N_ELEMENTS(STACK), text,
-                                &runtime->stack, error)
-               ? g_steal_pointer(&runtime)
-               : NULL;
+    MEMBERS_READ(yaml, "", MEMBERS, text, runtime);
+    MEMBERS_READ(yaml, "", STACK, text, &runtime->stack);
+    return yaml_is_good(yaml, error) ? g_steal_pointer(&runtime) : NULL;
 }
 
 Runtime *runtime_parse(const char *file, const char *text, size_t length, GError **error)

@@ -164,10 +164,6 @@ static const Member DEVICE_MEMBER[] = {DEVICE_MEMBERS(MEMBER_ROW)},
                     LINK_SHARE_MEMBER[] = {LINK_SHARE_MEMBERS(MEMBER_ROW)},
                     OTHERS_MEMBER[] = {OTHERS_MEMBERS(MEMBER_ROW)};
 
-/* Reads the numbers of a section by all rows of a table. */
-#define READ_NUMBERS(yaml, key, rows, text, value, error) \
-    members_read(yaml, key, rows, G_N_ELEMENTS(rows), text, value, error)
-
 static Yaml *open_data(const char *name, const cyaml_schema_value_t *schema,
                        GError **error)
 {
@@ -176,7 +172,7 @@ static Yaml *open_data(const char *name, const cyaml_schema_value_t *schema,
 }
 
 static bool find_format(const Yaml *yaml, const char *key, const char *name,
-                        SheetFormat *format, GError **error)
+                        SheetFormat *format)
 {
     g_autoptr(GString) known = g_string_new(NULL);
     for (uint32_t i = 0; i < SHEET_FORMATS; i++) {
@@ -185,7 +181,7 @@ static bool find_format(const Yaml *yaml, const char *key, const char *name,
             return true;
         g_string_append_printf(known, "%s%s", i ? ", " : "", sheet_format_name(*format));
     }
-    return yaml_fail(yaml, error, key, "expected one of %s, got '%s'", known->str, name);
+    return yaml_wrong(yaml, key, "expected one of %s, got '%s'", known->str, name);
 }
 
 static char **copy_names(char **name, uint32_t n)
@@ -196,61 +192,61 @@ static char **copy_names(char **name, uint32_t n)
     return copy;
 }
 
-static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *device,
-                       GError **error)
+static bool read_peaks(const Yaml *yaml, const DeviceText *text, DeviceSheet *device)
 {
     for (uint32_t i = 0; i < text->peak_count; i++) {
         SheetFormat format;
         if (!find_format(yaml, yaml_at(yaml, "peak[%u].format", i), text->peak[i].format,
-                         &format, error) ||
+                         &format) ||
             !yaml_quantity(yaml, yaml_at(yaml, "peak[%u].rate", i), text->peak[i].rate,
                            (YamlRange){QUANTITY_RATE, SMALLEST, LARGEST},
-                           &device->peak[format], error))
+                           &device->peak[format]))
             return false;
     }
     device->chip.tf32 = device->peak[SHEET_TF32];
     return device->peak[SHEET_FP32] > 0 ||
-           yaml_fail(yaml, error, "peak", "expected the format fp32");
+           yaml_wrong(yaml, "peak", "expected the format fp32");
 }
 
 static bool read_ports(const Yaml *yaml, const Sheets *sheets, const DeviceText *text,
-                       DeviceSheet *device, GError **error)
+                       DeviceSheet *device)
 {
     for (uint32_t i = 0; i < text->port_count; i++) {
         g_autoptr(GError) failure = NULL;
         if (!sheets_link(sheets, text->port[i].link, &failure))
-            return yaml_fail(yaml, error, yaml_at(yaml, "links[%u].link", i), "%s",
-                             failure->message);
+            return yaml_wrong(yaml, yaml_at(yaml, "links[%u].link", i), "%s",
+                              failure->message);
         if (!yaml_uint(yaml, yaml_at(yaml, "links[%u].count", i), text->port[i].count, 1,
-                       1000, &device->link[i].count, error))
+                       1000, &device->link[i].count))
             return false;
         device->link[device->n_links++].name = g_strdup(text->port[i].link);
     }
     device->bridge = g_strdup(text->bridge);
-    return !text->bridge || sheets_link(sheets, text->bridge, error);
+    g_autoptr(GError) failure = NULL;
+    return !text->bridge || sheets_link(sheets, text->bridge, &failure) ||
+           yaml_pass_on(yaml, failure);
 }
 
 static bool read_sheet_peers(const Yaml *yaml, const DeviceText *text,
-                             DeviceSheet *device, GError **error)
+                             DeviceSheet *device)
 {
     for (uint32_t i = 0; i < text->peers_count; i++) {
         g_autoptr(GError) failure = NULL;
         Peers peers;
         uint32_t n;
         if (!yaml_uint(yaml, yaml_at(yaml, "peers[%u].gpus", i), text->peers[i].gpus, 2,
-                       PEERS_MAX_GPUS, &n, error))
+                       PEERS_MAX_GPUS, &n))
             return false;
         if (!peers_parse(text->peers[i].links, n, &peers, &failure))
-            return yaml_fail(yaml, error, yaml_at(yaml, "peers[%u].links", i), "%s",
-                             failure->message);
+            return yaml_wrong(yaml, yaml_at(yaml, "peers[%u].links", i), "%s",
+                              failure->message);
         device->peers[device->n_peers].gpus = n;
         device->peers[device->n_peers++].links = peers_text(&peers);
     }
     return true;
 }
 
-static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *device,
-                        GError **error)
+static void read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *device)
 {
     const DeviceText *text = yaml_data(yaml);
     device->name = g_strdup(text->name);
@@ -259,31 +255,27 @@ static bool read_device(const Yaml *yaml, const Sheets *sheets, DeviceSheet *dev
     device->alias = copy_names(text->alias, text->alias_count);
     device->product = copy_names(text->product, text->product_count);
     device->pci = copy_names(text->pci, text->pci_count);
-    if (!READ_NUMBERS(yaml, "", DEVICE_MEMBER, text, device, error) ||
-        !members_read(yaml, "", CHIP_MEMBER, CHIP_SHEET_NUMBERS, &text->chip,
-                      &device->chip, error))
-        return false;
-    if (device->chip.bandwidth == 0)
-        return yaml_fail(yaml, error, "bandwidth", "missing; expected this key");
-    return read_peaks(yaml, text, device, error) &&
-           read_ports(yaml, sheets, text, device, error) &&
-           read_sheet_peers(yaml, text, device, error);
+    MEMBERS_READ(yaml, "", DEVICE_MEMBER, text, device);
+    members_read(yaml, "", CHIP_MEMBER, CHIP_SHEET_NUMBERS, &text->chip, &device->chip);
+    if (!text->chip.bandwidth)
+        yaml_wrong(yaml, "bandwidth", "missing; expected this key");
+    read_peaks(yaml, text, device);
+    read_ports(yaml, sheets, text, device);
+    read_sheet_peers(yaml, text, device);
 }
 
 /* Reads a table, whose rows must rise. */
-static bool read_table(const Yaml *yaml, const char *name, const RowText *text,
-                       uint32_t n, LinkTable *table, GError **error)
+static void read_table(const Yaml *yaml, const char *name, const RowText *text,
+                       uint32_t n, LinkTable *table)
 {
     table->row = g_new0(LinkRow, n);
     for (; table->n < n; table->n++) {
         LinkRow *row = &table->row[table->n];
-        g_autofree char *key = g_strdup_printf("%s[%u]", name, table->n);
-        if (!READ_NUMBERS(yaml, key, ROW_MEMBER, &text[table->n], row, error))
-            return false;
-        if (table->n && row->least <= row[-1].least)
-            return yaml_fail(yaml, error, key, "expected more than the row before has");
+        const char *key = yaml_at(yaml, "%s[%u]", name, table->n);
+        if (MEMBERS_READ(yaml, key, ROW_MEMBER, &text[table->n], row) && table->n > 0 &&
+            row->least <= row[-1].least)
+            yaml_wrong(yaml, key, "expected more than the row before has");
     }
-    return true;
 }
 
 static bool read_links(Sheets *sheets, GError **error)
@@ -299,27 +291,23 @@ static bool read_links(Sheets *sheets, GError **error)
         link->name = g_strdup(of->name);
         link->source = g_strdup(of->source);
         link->alias = copy_names(of->alias, of->alias_count);
-        if (!READ_NUMBERS(yaml, yaml_at(yaml, "links[%u]", i), LINK_SHEET_MEMBER, of,
-                          link, error))
-            return false;
+        MEMBERS_READ(yaml, yaml_at(yaml, "links[%u]", i), LINK_SHEET_MEMBER, of, link);
     }
-    return read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink,
-                      error) &&
-           read_table(yaml, "xgmi", text->xgmi, text->xgmi_count, &sheets->xgmi, error) &&
-           read_table(yaml, "pcie", text->pcie, text->pcie_count, &sheets->pcie, error) &&
-           READ_NUMBERS(yaml, "", LINKS_MEMBER, text, sheets, error);
+    read_table(yaml, "nvlink", text->nvlink, text->nvlink_count, &sheets->nvlink);
+    read_table(yaml, "xgmi", text->xgmi, text->xgmi_count, &sheets->xgmi);
+    read_table(yaml, "pcie", text->pcie, text->pcie_count, &sheets->pcie);
+    MEMBERS_READ(yaml, "", LINKS_MEMBER, text, sheets);
+    return yaml_is_good(yaml, error);
 }
 
 static const double LEAST_SHARE = 1e-3;
 
-static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets,
-                        GError **error)
+static void read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets)
 {
     LinkSheet other = {0};
-    if (!yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
-                     &sheets->share, error) ||
-        !READ_NUMBERS(yaml, "others", OTHERS_MEMBER, text, &other, error))
-        return false;
+    yaml_number(yaml, "others.device_share", text->device_share, LEAST_SHARE, 1,
+                &sheets->share);
+    MEMBERS_READ(yaml, "others", OTHERS_MEMBER, text, &other);
     sheets->base_s = other.base_s;
     sheets->hop_s = other.hop_s;
     for (uint32_t i = 0; i < sheets->n_links; i++) {
@@ -327,7 +315,6 @@ static bool read_others(const Yaml *yaml, const OthersText *text, Sheets *sheets
         sheets->link[i].base_s = other.base_s;
         sheets->link[i].hop_s = other.hop_s;
     }
-    return true;
 }
 
 /* A share of fp16 also applies to bf16, of the same units, unless bf16 has a share of its own. */
@@ -342,35 +329,31 @@ static void set_share(DeviceSheet *device, SheetFormat format, double share,
 }
 
 /* Gives row i of the devices' shares to `device` if it names that; NULL: checks the row. */
-static bool read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device,
-                              GError **error)
+static void read_device_share(const Yaml *yaml, uint32_t i, DeviceSheet *device)
 {
     const DeviceShareText *text = &((const SharesText *)yaml_data(yaml))->device[i];
-    if (device && !device_sheet_is_called(device, text->device))
-        return true;
     SheetFormat format;
     double share;
-    if (!find_format(yaml, yaml_at(yaml, "devices[%u].format", i), text->format, &format,
-                     error) ||
-        !yaml_number(yaml, yaml_at(yaml, "devices[%u].share", i), text->share,
-                     LEAST_SHARE, 1, &share, error))
-        return false;
-    if (device)
+    if (device && !device_sheet_is_called(device, text->device))
+        return;
+    if (find_format(yaml, yaml_at(yaml, "devices[%u].format", i), text->format,
+                    &format) &&
+        yaml_number(yaml, yaml_at(yaml, "devices[%u].share", i), text->share, LEAST_SHARE,
+                    1, &share) &&
+        device)
         set_share(device, format, share, text->source);
-    return true;
 }
 
 static bool read_link_share(const Yaml *yaml, uint32_t i, const LinkShareText *text,
-                            Sheets *sheets, GError **error)
+                            Sheets *sheets)
 {
-    g_autofree char *key = g_strdup_printf("links[%u]", i);
+    const char *key = yaml_at(yaml, "links[%u]", i);
     g_autoptr(GError) failure = NULL;
     LinkSheet *link = (LinkSheet *)sheets_link(sheets, text->link, &failure);
     if (!link)
-        return yaml_fail(yaml, error, yaml_at(yaml, "%s.link", key), "%s",
-                         failure->message);
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.link", key), "%s", failure->message);
     put_block(link->share_source, g_strdup(text->source));
-    return READ_NUMBERS(yaml, key, LINK_SHARE_MEMBER, text, link, error);
+    return MEMBERS_READ(yaml, key, LINK_SHARE_MEMBER, text, link);
 }
 
 static bool read_shares(Sheets *sheets, GError **error)
@@ -380,12 +363,12 @@ static bool read_shares(Sheets *sheets, GError **error)
     if (!yaml)
         return false;
     const SharesText *text = yaml_data(yaml);
-    bool good = read_others(yaml, text->others, sheets, error);
-    for (uint32_t i = 0; good && i < text->device_count; i++)
-        good = read_device_share(yaml, i, NULL, error);
-    for (uint32_t i = 0; good && i < text->link_count; i++)
-        good = read_link_share(yaml, i, &text->link[i], sheets, error);
-    return good;
+    read_others(yaml, text->others, sheets);
+    for (uint32_t i = 0; i < text->device_count; i++)
+        read_device_share(yaml, i, NULL);
+    for (uint32_t i = 0; i < text->link_count; i++)
+        read_link_share(yaml, i, &text->link[i], sheets);
+    return yaml_is_good(yaml, error);
 }
 
 /* --- all of them, or those that are asked for --- */
@@ -399,11 +382,14 @@ static bool load_device(Sheets *sheets, uint32_t i, GError **error)
     const SharesText *shares = yaml_data(sheets->shares);
     g_autofree char *file = g_strdup_printf("devices/%s.yaml", sheets->file[i]);
     g_autoptr(Yaml) yaml = open_data(file, &DEVICE_SCHEMA, error);
-    bool good = yaml && read_device(yaml, sheets, device, error);
+    if (!yaml)
+        return false;
+    read_device(yaml, sheets, device);
     for (uint32_t format = 0; format < SHEET_FORMATS; format++)
         device->share[format] = sheets->share;
-    for (uint32_t row = 0; good && row < shares->device_count; row++)
-        good = read_device_share(sheets->shares, row, device, error);
+    for (uint32_t row = 0; row < shares->device_count; row++)
+        read_device_share(sheets->shares, row, device);
+    const bool good = yaml_is_good(yaml, error);
     if (!good)
         device_sheet_clear(device);
     return good;

@@ -54,7 +54,8 @@ bool algorithm_check(Algorithm algorithm, Traffic traffic, GError **error)
 
 enum { TEXT_MAX_BYTES = 4000, RULES_MAX = 10000 };
 
-static const Member RULE_MEMBER[] = {RULE_MEMBERS(MEMBER_ROW)};
+static const Member RULE_MEMBER[] = {RULE_MEMBERS(MEMBER_ROW)},
+                    TUNING_MEMBER[] = {TUNING_MEMBERS(MEMBER_ROW)};
 
 static const cyaml_schema_field_t RULE[] = {
     TEXT("collective", TuningRuleText, collective, NAME_MAX_BYTES),
@@ -66,81 +67,52 @@ static const cyaml_schema_field_t RULE[] = {
 
 const cyaml_schema_field_t TUNING_SCHEMA[] = {
     LIST("rules", TuningText, rule, TuningRuleText, RULE, RULES_MAX),
-    OPTIONAL_TEXT("piece", TuningText, piece, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("least_piece", TuningText, least_piece, NAME_MAX_BYTES),
-    OPTIONAL_TEXT("source", TuningText, source, TEXT_MAX_BYTES),
+    TUNING_MEMBERS(MEMBER_FIELD)
+        OPTIONAL_TEXT("source", TuningText, source, TEXT_MAX_BYTES),
     CYAML_FIELD_END,
 };
 static const cyaml_schema_value_t SCHEMA = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, TuningText, TUNING_SCHEMA)};
 
 static bool read_names(const Yaml *yaml, const char *key, const TuningRuleText *text,
-                       TuningRule *rule, GError **error)
+                       TuningRule *rule)
 {
-    g_autofree char *collective = g_strconcat(key, ".collective", NULL);
-    g_autofree char *algorithm = g_strconcat(key, ".algorithm", NULL);
+    const char *algorithm = yaml_at(yaml, "%s.algorithm", key);
     g_autoptr(GError) failure = NULL;
     if (!traffic_find(text->collective, &rule->traffic, &failure))
-        return yaml_fail(yaml, error, collective, "%s", failure->message);
+        return yaml_wrong(yaml, yaml_at(yaml, "%s.collective", key), "%s",
+                          failure->message);
     if (!algorithm_find(text->algorithm, &rule->algorithm, &failure))
-        return yaml_fail(yaml, error, algorithm, "%s", failure->message);
+        return yaml_wrong(yaml, algorithm, "%s", failure->message);
     if (rule->algorithm == ALGORITHM_AUTO)
-        return yaml_fail(yaml, error, algorithm, "expected the name of an algorithm");
-    if (!algorithm_check(rule->algorithm, rule->traffic, &failure))
-        return yaml_fail(yaml, error, algorithm, "%s", failure->message);
-    return true;
+        return yaml_wrong(yaml, algorithm, "expected the name of an algorithm");
+    return algorithm_check(rule->algorithm, rule->traffic, &failure) ||
+           yaml_wrong(yaml, algorithm, "%s", failure->message);
 }
 
-static bool read_rule(const Yaml *yaml, const char *key, const TuningRuleText *text,
-                      TuningRule *rule, GError **error)
+static void read_rule(const Yaml *yaml, const char *key, const TuningRuleText *text,
+                      TuningRule *rule)
 {
-    g_autofree char *power = g_strconcat(key, ".power_of_two", NULL);
     *rule = (TuningRule){.most_ranks = UINT32_MAX, .most_bytes = INFINITY};
-    if (!read_names(yaml, key, text, rule, error) ||
-        !members_read(yaml, key, RULE_MEMBER, G_N_ELEMENTS(RULE_MEMBER), text, rule,
-                      error))
-        return false;
+    read_names(yaml, key, text, rule);
+    MEMBERS_READ(yaml, key, RULE_MEMBER, text, rule);
     if (text->power_of_two && strcmp(text->power_of_two, "true") != 0)
-        return yaml_fail(yaml, error, power, "expected true, or no such key");
+        yaml_wrong(yaml, yaml_at(yaml, "%s.power_of_two", key),
+                   "expected true, or no such key");
     rule->power_of_two = text->power_of_two != NULL;
-    return true;
 }
 
-static void add_failure(GString *failures, GError **failure)
+Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text)
 {
-    g_string_append_printf(failures, "%s%s", failures->len ? "; " : "",
-                           (*failure)->message);
-    g_clear_error(failure);
-}
-
-/* Reports the failures of all rules together. */
-Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
-                    GError **error)
-{
-    g_autoptr(Tuning) tuning = g_new0(Tuning, 1);
-    const char *dot = key ? "." : "";
-    key = key ? key : "";
-    g_autofree char *piece = g_strconcat(key, dot, "piece", NULL);
-    g_autofree char *least = g_strconcat(key, dot, "least_piece", NULL);
-    const YamlRange range = {QUANTITY_BYTES, SMALLEST, LARGEST};
+    Tuning *tuning = g_new0(Tuning, 1);
+    g_autofree char *rules = yaml_key(key, "rules");
     tuning->rule = g_new0(TuningRule, text->rule_count);
     tuning->source = g_strdup(text->source ? text->source : "");
-    g_autoptr(GString) failures = g_string_new(NULL);
-    GError *failure = NULL;
-    for (; tuning->n < text->rule_count; tuning->n++) {
-        if (!read_rule(yaml, yaml_at(yaml, "%s%srules[%u]", key, dot, tuning->n),
-                       &text->rule[tuning->n], &tuning->rule[tuning->n], &failure))
-            add_failure(failures, &failure);
-    }
-    if (text->piece &&
-        !yaml_quantity(yaml, piece, text->piece, range, &tuning->piece_bytes, &failure))
-        add_failure(failures, &failure);
-    if (text->least_piece && !yaml_quantity(yaml, least, text->least_piece, range,
-                                            &tuning->least_piece_bytes, &failure))
-        add_failure(failures, &failure);
-    if (failures->len > 0)
-        return refuse(error, "%s", failures->str), NULL;
-    return g_steal_pointer(&tuning);
+    for (; tuning->n < text->rule_count; tuning->n++)
+        read_rule(yaml, yaml_at(yaml, "%s[%u]", rules, tuning->n), &text->rule[tuning->n],
+                  &tuning->rule[tuning->n]);
+    MEMBERS_READ(yaml, key, TUNING_MEMBER, text, tuning);
+    return tuning;
 }
 
 static Tuning *read_default(GError **error)
@@ -150,30 +122,22 @@ static Tuning *read_default(GError **error)
     if (!yaml)
         return NULL;
     const TuningText *text = yaml_data(yaml);
-    g_autoptr(Tuning) tuning = tuning_read(yaml, NULL, text, error);
-    if (tuning && !(text->piece && text->least_piece))
-        return yaml_fail(yaml, error, text->piece ? "least_piece" : "piece",
-                         "missing; expected this key"),
-               NULL;
-    return g_steal_pointer(&tuning);
+    g_autoptr(Tuning) tuning = tuning_read(yaml, "", text);
+    if (!text->piece || !text->least_piece)
+        yaml_wrong(yaml, text->piece ? "least_piece" : "piece",
+                   "missing; expected this key");
+    return yaml_is_good(yaml, error) ? g_steal_pointer(&tuning) : NULL;
 }
 
 static json_t *rule_json(const TuningRule *rule)
 {
     json_t *object = json_pack("{s:s}", "collective", traffic_name(rule->traffic));
-    members_json(RULE_MEMBER, G_N_ELEMENTS(RULE_MEMBER), rule, object);
+    MEMBERS_JSON(RULE_MEMBER, rule, object);
     if (rule->power_of_two)
         json_object_set_new(object, "power_of_two", json_true());
     json_object_set_new(object, "algorithm",
                         json_string(algorithm_name(rule->algorithm)));
     return object;
-}
-
-static void set_piece(json_t *object, const char *key, double bytes)
-{
-    g_autofree char *text = units_exact(bytes, QUANTITY_BYTES);
-    if (bytes > 0)
-        json_object_set_new(object, key, json_string(text));
 }
 
 json_t *tuning_json(const Tuning *tuning)
@@ -182,8 +146,7 @@ json_t *tuning_json(const Tuning *tuning)
     for (uint32_t i = 0; i < tuning->n; i++)
         json_array_append_new(rules, rule_json(&tuning->rule[i]));
     json_t *object = json_pack("{s:o}", "rules", rules);
-    set_piece(object, "piece", tuning->piece_bytes);
-    set_piece(object, "least_piece", tuning->least_piece_bytes);
+    MEMBERS_JSON(TUNING_MEMBER, tuning, object);
     if (tuning->source && *tuning->source)
         json_object_set_new(object, "source", json_string(tuning->source));
     return object;

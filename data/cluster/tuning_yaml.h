@@ -12,11 +12,11 @@ typedef struct {
 typedef struct {
     TuningRuleText *rule;
     uint32_t rule_count;
-    char *piece, *least_piece, *source;
+    char *source;
+    TUNING_MEMBERS(MEMBER_TEXT)
 } TuningText;
 
 extern const cyaml_schema_field_t TUNING_SCHEMA[]; /* schema of a TuningText */
 
-/* Reads a table. `key`: the section's key, or NULL if the file is the table. KILTER_ERROR_INPUT. */
-Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text,
-                    GError **error);
+/* Reads a table. `key`: the section's key, or "" if the file is the table. */
+Tuning *tuning_read(const Yaml *yaml, const char *key, const TuningText *text);
