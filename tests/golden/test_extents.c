@@ -5,8 +5,8 @@
 #include "tests/support/program.h"
 
 /* Of DejaVu Sans, in parts of the font's size: the mean width of a letter, its height above and
- * below the line. */
-static const double LETTER = 0.62, ABOVE = 0.8, BELOW = 0.2;
+ * below the line. PNG draws letters larger than SVG's units. */
+static const double LETTER = 0.62, ABOVE = 0.8, BELOW = 0.2, LETTER_OF_PNG = 0.7;
 
 typedef struct {
     double left, top, right, bottom;
@@ -106,11 +106,56 @@ static void check_page(const char *figure, const char *svg)
     }
 }
 
+static double page_width(const char *svg)
+{
+    const char *box = strstr(svg, "viewBox=\"0 0 ");
+    assert_non_null(box);
+    return g_ascii_strtod(box + strlen("viewBox=\"0 0 "), NULL);
+}
+
+typedef struct {
+    const char *figure;
+    double width;
+    uint32_t n;
+} Strip;
+
+/* A claim's text ends before the longest verdict begins (plots/close.gp). */
+static bool check_claim(const Csv *csv, void *data, GError **error)
+{
+    (void)error;
+    static const char LONGEST[] = "does not hold", KIND[] = " (1: yes)";
+    Strip *strip = data;
+    const char *text = csv_text(csv, "text");
+    if (strcmp(csv_text(csv, "figure"), strip->figure) != 0)
+        return true;
+    const double edge = 16,
+                 letters = (double)g_utf8_strlen(text, -1) -
+                           (g_str_has_suffix(text, KIND) ? strlen(KIND) : 0),
+                 most = strip->width - 2 * edge - LETTER_OF_PNG * 10 * strlen(LONGEST);
+    if (LETTER_OF_PNG * 11 * letters > most)
+        TEST_FAIL_AT(__FILE__, __LINE__, "%s: '%s' lies on its verdict", strip->figure,
+                     text);
+    strip->n++;
+    return true;
+}
+
+static uint32_t check_strip(const char *figure, const char *paper, const char *svg)
+{
+    Strip strip = {figure, page_width(svg), 0};
+    GError *error = NULL;
+    g_autofree char *file = g_strdup_printf("%s/data/paper/%s.csv", KILTER_HOME, paper);
+    g_autoptr(Csv) csv = csv_read(file, &error);
+    assert_no_error(error);
+    csv_each(csv, check_claim, &strip, &error);
+    assert_no_error(error);
+    return strip.n;
+}
+
 static void test_figures(void **state)
 {
     (void)state;
     GError *error = NULL;
-    uint32_t n = 0;
+    uint32_t n = 0, n_claims = 0;
     g_autoptr(Sandbox) box = sandbox_new();
     g_auto(GStrv) names = path_list("experiments", ".yaml");
     for (char **name = names; *name; name++) {
@@ -127,9 +172,10 @@ static void test_figures(void **state)
         g_autofree char *svg = NULL;
         assert_true(g_file_get_contents(output, &svg, NULL, NULL));
         check_page(*name, svg);
+        n_claims += check_strip(*name, paper, svg);
         n++;
     }
-    assert_true(n > 30);
+    assert_true(n > 30 && n_claims > 100);
 }
 
 /* A title that is too long is seen. */
