@@ -38,7 +38,7 @@ if (kind eq "heat") { unset xlabel }
 set key at screen 0.76, 0.90 left top vertical reverse Left samplen 2 spacing 1.1 font "DejaVu Sans,11"
 wide = low > 0 && high / low > 30
 if (wide && kind ne "heat") { set logscale y }
-if (high < 1e4) { set format y "%.4g" } else { set format y "%.0s%c" }
+if (high < 1e4) { set format y "%.4g" } else { set format y "%.1s%c" }
 if (kind ne "heat") { set grid ytics linetype 1 linecolor rgb "#dddddd" back; set ylabel y_name offset 0.5, 0 }
 if (turned) { set xtics rotate by 90 right font "DejaVu Sans,10" }
 label(n, s) = int(n) % every == 0 ? s : ""
@@ -82,7 +82,7 @@ if (kind eq "line") {
     small = places > 12
     plot for [k = 1:series] ARG1 index 0 using 1:(k - 1):($1 - 0.48):($1 + 0.48):(k - 1.48):(k - 0.52):(column(3 + k) > 0 ? shade(column(3 + k)) : NaN):xtic(label($1, strcol(2))) \
              with boxxyerror fillcolor palette notitle, \
-         for [k = 1:series] ARG1 index 0 using 1:(k - 1):(small || !(column(3 + k) > 0) ? "" : sprintf("%.3g", column(3 + k))):(shade(column(3 + k)) > 0.6 ? 0xffffff : 0x16191d) \
+         for [k = 1:series] ARG1 index 0 using 1:(k - 1):(small || !(column(3 + k) > 0) ? "" : sprintf(column(3 + k) < 1e3 || column(3 + k) >= 1e6 ? "%.3g" : "%.0f", column(3 + k))):(shade(column(3 + k)) > 0.6 ? 0xffffff : 0x16191d) \
              with labels font "DejaVu Sans,10" textcolor rgb variable notitle
 } } }
 set output

@@ -109,8 +109,7 @@ COMMAND(plot, Own, PLOT_OPTIONS, 0)
     own->x = own->x ? own->x : g_strdup("model");
     own->y = own->y ? own->y : g_strdup("iteration_time_s");
     own->by = own->by ? own->by : g_strdup("planner");
-    const bool more = g_str_has_suffix(own->y, "_per_s") || strcmp(own->y, "mfu") == 0;
-    const PivotSpec spec = {own->x, own->by, own->y, more ? PIVOT_MAX : PIVOT_MIN};
+    const PivotSpec spec = {own->x, own->by, own->y, frame_best(own->y)};
     g_autoptr(Store) store = store_open_read(argv[1], error);
     g_autoptr(Frame) frame = store ? frame_read(store, own->experiment, error) : NULL;
     g_autoptr(Frame) pivot = frame ? frame_pivot(frame, &spec, error) : NULL;

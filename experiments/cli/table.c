@@ -69,7 +69,7 @@ static bool read_reduce(const char *word, PivotReduce *reduce, GError **error)
                                         [PIVOT_MEAN] = "mean",
                                         [PIVOT_COUNT] = "count",
                                         [PIVOT_COUNT + 1] = NULL};
-    uint32_t index = PIVOT_MIN;
+    uint32_t index = *reduce;
     if (word && !names_find("--reduce", word, WORDS, &index, error))
         return false;
     *reduce = (PivotReduce)index;
@@ -107,6 +107,7 @@ COMMAND(table, Own, TABLE_OPTIONS, 0)
     PivotSpec spec = {own->rows ? own->rows : "model,cluster",
                       own->columns ? own->columns : "planner",
                       own->value ? own->value : "iteration_time_s", PIVOT_MIN};
+    spec.reduce = frame_best(spec.value);
     if (own->all && (own->rows || own->columns || own->value || own->reduce))
         return refuse(error, "--all: expected no --rows, --columns, --value and "
                              "--reduce, as all columns are shown");

@@ -161,6 +161,12 @@ uint32_t frame_n_repeated(const Frame *frame)
 
 /* --- pivots --- */
 
+PivotReduce frame_best(const char *value)
+{
+    return g_str_has_suffix(value, "_per_s") || strcmp(value, "mfu") == 0 ? PIVOT_MAX
+                                                                          : PIVOT_MIN;
+}
+
 /* The results at one place. */
 typedef struct {
     double least, most, sum;

@@ -32,6 +32,9 @@ const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
 /* How several results at one place of a pivot become one. */
 typedef enum { PIVOT_MIN, PIVOT_MAX, PIVOT_MEAN, PIVOT_COUNT } PivotReduce;
 
+/* The best of a column's numbers: the most of throughput and MFU, the least of others. */
+PivotReduce frame_best(const char *value);
+
 typedef struct {
     const char *rows, *columns,
         *value; /* names of columns; `rows` may be several, by commas */

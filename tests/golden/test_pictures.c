@@ -96,6 +96,9 @@ static void test_plots(void **state)
         g_autofree char *svg = sandbox_read(box, "plot.svg");
         if (strstr(LINES[i], "--y samples_per_s"))
             assert_non_null(strstr(svg, "; each the most of several results"));
+        /* ticks of 1.5 and 2.0 G, which were both "2G" */
+        if (strstr(LINES[i], "_bytes"))
+            assert_true(g_regex_match_simple(">\\s*\\d+\\.\\d[kMG]", svg, 0, 0));
     }
     run(box, "plot r.db -o plot.pdf");
     g_autofree char *pdf = sandbox_read(box, "plot.pdf");
