@@ -40,20 +40,22 @@ static bool read_quoted(const char **at, GString *cell)
 }
 
 /* Reads one cell from *at on and moves *at behind it; NULL if a quoted cell does not end with a
- * quote and a comma. */
-static char *read_cell(const char **at)
+ * quote and a separator. */
+static char *read_cell(const char **at, char separator)
 {
-    *at += strspn(*at, " \t");
+    const char ends[] = {separator, '\0'}, *const blanks =
+                                               separator == '\t' ? " " : " \t";
+    *at += strspn(*at, blanks);
     if (**at != '"') {
-        const size_t n = strcspn(*at, ",");
+        const size_t n = strcspn(*at, ends);
         char *cell = g_strndup(*at, n);
         *at += n;
         return g_strchomp(cell);
     }
     g_autoptr(GString) cell = g_string_new(NULL);
     const bool closed = read_quoted(at, cell);
-    *at += strspn(*at, " \t");
-    return closed && (**at == '\0' || **at == ',') ? g_strdup(cell->str) : NULL;
+    *at += strspn(*at, blanks);
+    return closed && (**at == '\0' || **at == separator) ? g_strdup(cell->str) : NULL;
 }
 
 /* The cells of a line; NULL and *error if there is none. */
@@ -61,14 +63,15 @@ static char **csv_split(const Csv *csv, const char *line, GError **error)
 {
     g_autoptr(GPtrArray) cells = g_ptr_array_new_with_free_func(g_free);
     for (bool more = true; more; line++) {
-        char *cell = read_cell(&line);
+        char *cell = read_cell(&line, csv->separator);
         if (!cell) {
-            csv_fail(csv, NULL, error, "cell %u: expected a closing quote, then a comma",
-                     cells->len + 1);
+            csv_fail(csv, NULL, error, "cell %u: expected a closing quote, then a %s",
+                     cells->len + 1,
+                     csv->separator == ',' ? "comma" : "separator of cells");
             return NULL;
         }
         g_ptr_array_add(cells, cell);
-        more = *line == ',';
+        more = *line == csv->separator;
     }
     g_ptr_array_add(cells, NULL);
     return (char **)g_ptr_array_steal(cells, NULL);
@@ -83,7 +86,10 @@ static const char *next_line(Csv *csv)
         if (*csv->rest)
             *csv->rest++ = '\0';
         csv->line++;
-        g_strchomp(line);
+        if (csv->separator == '\t') /* the last cells may be empty */
+            line[strcspn(line, "\r")] = '\0';
+        else
+            g_strchomp(line);
         if (*line && *line != '#')
             return line;
     }
@@ -96,6 +102,8 @@ static bool csv_read_header(Csv *csv, GError **error)
     if (!line)
         return refuse(error, "%s: expected a first line that names the columns",
                       csv->file);
+    const char *separator = strchr(line, ',') ? NULL : strpbrk(line, ";\t");
+    csv->separator = separator ? *separator : ',';
     csv->column = csv_split(csv, line, error);
     if (!csv->column)
         return false;
@@ -190,7 +198,9 @@ bool csv_number(const Csv *csv, const char *column, double low, double high,
                 double *value, GError **error)
 {
     g_assert(low <= high);
-    const char *text = csv_text(csv, column);
+    g_autofree char *text = g_strdup(csv_text(csv, column));
+    if (csv->separator == ';')
+        g_strdelimit(text, ",", '.');
     return number_read(text, low, high, value) ||
            csv_fail(csv, column, error, "expected a number from %g to %g%s, got '%.40s'",
                     low, high, number_gap(text), text);

@@ -10,7 +10,8 @@
  *     g_autoptr(Csv) csv = csv_read(file, error);
  *     return csv && csv_expect(csv, REQUIRED, NULL, error) && csv_each(csv, take, &sum, error);
  *
- * The first line names the columns. Empty lines and lines that begin with # are skipped. A cell in
+ * The first line names the columns. Without a comma in it, cells end with semicolons, and numbers
+ * may have decimal commas, as spreadsheets write them in much of Europe, or with tabs. Empty lines and lines that begin with # are skipped. A cell in
  * double quotes may hold commas, and "" for a quote, but no line break; spaces around a cell do not
  * count. Each line has as many cells as there are columns.
  *
@@ -30,6 +31,7 @@ typedef struct {
     char **cell;   /* cells of the current line [n_columns]; NULL between lines */
     char *text;    /* the whole file */
     char *rest;    /* the part of the text that is not read yet */
+    char separator;
 } Csv;
 
 /* Reads the first line. csv_parse reads `text`, which ends in '\0' after `length` bytes. */

@@ -36,6 +36,8 @@ static void test_cells(void **state)
         {"a,b\n \" x \" ,\"\"\n", "2: x ||"},
         {"a,b\n5\" disk,#2\n", "2:5\" disk|#2|"},
         {"\"a,b\"\nx\n", "2:x|"},
+        {"a;b\n1,5;\"x;y\"\n", "2:1,5|x;y|"},
+        {"a\tb\tc\r\n1,2\t x \t\r\n", "2:1,2|x||"},
         {"a\n", ""},
     };
     for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -162,6 +164,19 @@ static void test_taker_fails(void **state)
 }
 
 /* Text written by csv_append is read back unchanged. */
+/* Decimal commas where semicolons end the cells. */
+static void test_decimal_commas(void **state)
+{
+    (void)state;
+    double value = 0;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Csv) csv = parse("a;b\n0,31;1,2,3\n");
+    csv->cell = g_strsplit("0,31;1,2,3", ";", -1);
+    assert_true(csv_number(csv, "a", 0, 1, &value, &error));
+    assert_float_equal(value, 0.31, 0);
+    assert_false(csv_number(csv, "b", 0, 10, &value, &error));
+}
+
 static void test_append(void **state)
 {
     (void)state;
@@ -202,10 +217,11 @@ static void test_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),       cmocka_unit_test(test_mark),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_append),
-        cmocka_unit_test(test_taker_fails), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_cells),          cmocka_unit_test(test_mark),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_append),
+        cmocka_unit_test(test_decimal_commas), cmocka_unit_test(test_taker_fails),
+        cmocka_unit_test(test_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
