@@ -1,9 +1,12 @@
 /* Multipliers that limit the memory of programs. */
 #include "synth/hap/ration.h"
 
+#include <string.h>
+
 /* The bound at one value of a multiplier, with the others fixed, and its slope there. */
 typedef struct {
     double charge, bound_s, slope;
+    SynthBytes bytes[SYNTH_POINTS]; /* of the program that attains the bound */
 } Tangent;
 
 typedef struct {
@@ -46,38 +49,39 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
     set_charge(c, charge);
     if (!synth_bound(c->space, c->view, &box, &bound, error))
         return false;
-    *at = (Tangent){charge, bound.bound_s, excess(c, &bound.bytes[c->point])};
+    *at = (Tangent){
+        charge, bound.bound_s, excess(c, &bound.bytes[c->point]), {{0, 0, 0, 0}}};
+    memcpy(at->bytes, bound.bytes, sizeof at->bytes);
     return true;
 }
 
 /* The bound is concave in the multiplier: the next one to try is where the tangents on both sides
- * of the top meet. */
-static bool ration_climb(const Climb *c, GError **error)
+ * of the top meet. best: the tangent at no charge for the point; out, the best one. */
+static bool ration_climb(const Climb *c, Tangent *best, GError **error)
 {
     enum { STEPS = 6 }; /* each is a search of its own; 3 or 12: the same 12 plans */
     static const double enough =
         1.0005; /* factor on the bound: a further step must be able to gain this much */
-    Tangent low, high = {0}, best;
-    if (!find_tangent(c, 0, &low, error))
-        return false;
-    best = low;
-    for (uint32_t i = 0; i < STEPS && low.slope > 0 && best.bound_s < c->at->upper_s;
+    Tangent low = *best, high = {0};
+    low.charge = 0;
+    low.slope = excess(c, &low.bytes[c->point]);
+    for (uint32_t i = 0; i < STEPS && low.slope > 0 && best->bound_s < c->at->upper_s;
          i++) {
         double ahead = (c->at->upper_s - low.bound_s) / low.slope;
         if (high.charge > 0)
             ahead =
                 (high.bound_s - low.bound_s - high.slope * (high.charge - low.charge)) /
                 (low.slope - high.slope);
-        if (low.bound_s + low.slope * ahead <= best.bound_s * enough)
+        if (low.bound_s + low.slope * ahead <= best->bound_s * enough)
             break;
         Tangent next;
         if (!find_tangent(c, low.charge + ahead, &next, error))
             return false;
         *(next.slope > 0 ? &low : &high) = next;
-        if (next.bound_s > best.bound_s)
-            best = next;
+        if (next.bound_s > best->bound_s)
+            *best = next;
     }
-    set_charge(c, best.charge);
+    set_charge(c, best->charge);
     return true;
 }
 
@@ -87,8 +91,11 @@ bool ration_multipliers(SynthSpace *space, const ClusterView *view, const SynthB
     Climb c = {space, view, at, memory_s, 0};
     for (uint32_t i = 0; i < SYNTH_POINTS * view->n_devices; i++)
         memory_s[i] = 0;
-    for (; c.point < SYNTH_POINTS; c.point++)
-        if (!ration_climb(&c, error))
+    Tangent best;
+    if (!find_tangent(&c, 0, &best, error))
+        return false;
+    for (; c.point < SYNTH_POINTS; best.charge = 0, c.point++)
+        if (!ration_climb(&c, &best, error))
             return false;
     return true;
 }

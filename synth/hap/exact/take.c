@@ -16,26 +16,23 @@ typedef struct {
 /* The least costs over the arcs for n * LANES neighbouring states of the other tensors, which stay
  * in registers meanwhile: n is at most TILE and known when this is compiled. Rows of `from` are
  * `width` apart. */
-static inline void least_over_arcs(const double *from, uint32_t width, const Fan *fan,
-                                   double *to, uint32_t n)
+KILTER_INLINE void least_over_arcs(const double *from, uint32_t width, const Fan *fan,
+                                   Lanes least[TILE], uint32_t n)
 {
-    Lanes least[TILE];
     for (uint32_t i = 0; i < n; i++)
         least[i] = (Lanes){INFINITY, INFINITY, INFINITY, INFINITY};
     for (uint32_t a = 0; a < fan->n; a++) {
-        const double *row = from + (size_t)fan->to[a] * width;
+        const LanesAnywhere *row =
+            (const LanesAnywhere *)(const void *)(from + (size_t)fan->to[a] * width);
         const double s = fan->least[(size_t)a * fan->n_classes];
         for (uint32_t i = 0; i < n; i++) {
-            Lanes sum, old = least[i], new;
-            memcpy(&sum, row + i * LANES, sizeof sum);
-            sum += (Lanes){s, s, s, s};
+            const Lanes sum = row[i] + (Lanes){s, s, s, s}, old = least[i];
+            Lanes new;
             for (uint32_t l = 0; l < LANES; l++)
                 new[l] = sum[l] < old[l] ? sum[l] : old[l];
             least[i] = new;
         }
     }
-    for (uint32_t i = 0; i < n; i++)
-        memcpy(to + i * LANES, &least[i], sizeof *least);
 }
 
 /* The costs after the move by state `to` and other state, in rows of `width`. */
@@ -55,28 +52,43 @@ static void take_gather(const Move *move, const double *after, uint32_t width,
     }
 }
 
+/* The least costs of one class from state `first` of the other tensors on: for tiles of n * LANES
+ * of them as long as the rows of `scratch` last, each for all states of the inputs, so that its
+ * columns stay near. Returns the state behind them. */
+KILTER_INLINE uint32_t take_tiles(const Move *move, uint32_t h, const double *scratch,
+                                  uint32_t width, double *before, uint32_t first,
+                                  uint32_t n)
+{
+    const Choices *c = move->choices;
+    for (; first + n * LANES <= width; first += n * LANES) {
+        const uint32_t kept = MIN(n * LANES, move->n_others - first);
+        double *to = before + first;
+        for (uint32_t in = 0; in < c->n_in; in++, to += move->n_others) {
+            const uint32_t arc = c->first_arc[in];
+            const Fan fan = {c->first_arc[in + 1] - arc, c->pricer->n_classes,
+                             &g_array_index(c->arcs.to, uint32_t, arc),
+                             choices_arc_least(c, arc) + h};
+            Lanes least[TILE];
+            least_over_arcs(scratch + first, width, &fan, least, n);
+            if (kept == n * LANES)
+                memcpy(to, least, n * sizeof *least);
+            else
+                memcpy(to, least, kept * sizeof *to);
+        }
+    }
+    return first;
+}
+
 /* The least costs of one class. `scratch` has rows of `width`, a multiple of LANES. */
 KILTER_WIDE
 static void take_arcs(const Move *move, uint32_t h, const double *scratch, uint32_t width,
                       double *before)
 {
     KILTER_ASSERT(move->n_others > 0 && width % LANES == 0);
-    const Choices *c = move->choices;
-    const uint32_t n = move->n_others;
-    for (uint32_t in = 0; in < c->n_in; in++, before += n) {
-        const uint32_t first = c->first_arc[in];
-        const Fan fan = {c->first_arc[in + 1] - first, c->pricer->n_classes,
-                         &g_array_index(c->arcs.to, uint32_t, first),
-                         choices_arc_least(c, first) + h};
-        uint32_t o = 0;
-        for (; o + TILE * LANES <= n; o += TILE * LANES)
-            least_over_arcs(scratch + o, width, &fan, before + o, TILE);
-        for (; o < n; o += LANES) {
-            double least[LANES];
-            least_over_arcs(scratch + o, width, &fan, least, 1);
-            memcpy(before + o, least, MIN(LANES, n - o) * sizeof *least);
-        }
-    }
+    uint32_t first = take_tiles(move, h, scratch, width, before, 0, TILE);
+    first = take_tiles(move, h, scratch, width, before, first, TILE / 2);
+    first = take_tiles(move, h, scratch, width, before, first, TILE / 4);
+    take_tiles(move, h, scratch, width, before, first, 1);
 }
 
 void move_take_arcs(const Move *move, const double *after, uint32_t n_after,

@@ -5,8 +5,10 @@
 #include <stdint.h>
 
 /* Numbers that a register holds, and registers that a loop keeps. */
-enum { LANES = 4, TILE = 4 };
+enum { LANES = 4, TILE = 8 };
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
+/* the same anywhere among numbers */
+typedef Lanes LanesAnywhere __attribute__((aligned(sizeof(double)), may_alias));
 
 /* Before a function: it is compiled twice, and the program takes the one that the processor can
  * run. Both give the same bits, since sums and minima do not depend on the width; there is nothing
