@@ -404,6 +404,7 @@ bool sim_flow(const SimCase *sim, SimReport *report, GError **error)
     report->timeline->n_streams = flow.streams->n_streams;
     if (!sim_flow_run(&flow, 0, true, report->timeline, error))
         return false;
-    sim_memory_record(sim, report->timeline);
+    if (!sim->options->time_only)
+        sim_memory_record(sim, report->timeline);
     return true;
 }

@@ -141,7 +141,11 @@ static uint32_t first_backward(const SimCase *sim, const SimTasks *tasks)
 SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = new_tasks(sim, how);
-    Lower lower = {.sim = sim, .how = how, .overlap = how->overlap, .tasks = tasks};
+    Lower lower = {.sim = sim,
+                   .how = how,
+                   .overlap = how->overlap,
+                   .tasks = tasks,
+                   .shares = g_hash_table_new(NULL, NULL)};
     init_lower(&lower);
     lower_program(&lower);
     tasks->n_tasks = lower.task->len;
@@ -157,6 +161,7 @@ SimTasks *sim_tasks_lower(const SimCase *sim, const SimLowering *how)
     release_items(lower.inner, sim->parts->layout.n_groups, g_array_unref);
     g_free(lower.inner);
     g_array_unref(lower.joined);
+    g_hash_table_destroy(lower.shares);
     free_each(lower.last, lower.alike, lower.sent, lower.step, lower.beside);
     task_ring_free(lower.ring);
     task_experts_free(lower.experts);

@@ -22,17 +22,15 @@ uint32_t task_add_sources(Lower *lower, const Instr *instr, const SimTeam *team)
     return ready;
 }
 
-uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, Form form,
-                        double *largest)
+/* The place in tasks->share of the shares that a team has in a form that divides its axis. */
+static uint32_t task_find_shares(Lower *lower, const Instr *instr, const SimTeam *team,
+                                 Form form)
 {
     const SimParts *parts = lower->sim->parts;
     const DeviceGroup *group = &parts->layout.group[instr->group];
     GArray *all = lower->tasks->share;
     const uint32_t n = team->n;
     g_autofree double *share = g_new(double, n);
-    *largest = 0;
-    if (!form_is_gather(form_on(team->axis, form)))
-        return SIM_NO_SHARE;
     for (uint32_t k = 0; k < n; k++) {
         const SimPart part = sim_part(parts, instr->group, instr->tensor, form,
                                       sim_set_place(group, team->axis, team->first, k));
@@ -40,13 +38,35 @@ uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, F
                    : team->axis == AXIS_SHARDS    ? part.shards
                    : team->axis == AXIS_POSITIONS ? part.inside
                                                   : 1.0 / n;
-        *largest = fmax(*largest, share[k]);
     }
     for (uint32_t first = 0; first + n <= all->len; first++)
         if (memcmp(&g_array_index(all, double, first), share, n * sizeof *share) == 0)
             return first;
     g_array_append_vals(all, share, n);
     return all->len - n;
+}
+
+uint32_t task_shares_of(Lower *lower, const Instr *instr, const SimTeam *team, Form form,
+                        double *largest)
+{
+    enum { TEAM_BITS = 24 };
+    const uint64_t number = (uint64_t)(team - lower->tasks->teams->team);
+    *largest = 0;
+    if (!form_is_gather(form_on(team->axis, form)))
+        return SIM_NO_SHARE;
+    G_STATIC_ASSERT(sizeof(Form) == 1);
+    g_assert(number >> TEAM_BITS == 0);
+    /* of other microbatches the same */
+    void *key = GSIZE_TO_POINTER((uint64_t)instr->tensor << 32 | number << 8 | form);
+    uint32_t first = GPOINTER_TO_UINT(g_hash_table_lookup(lower->shares, key));
+    if (first == 0) {
+        first = task_find_shares(lower, instr, team, form) + 1;
+        g_hash_table_insert(lower->shares, key, GUINT_TO_POINTER(first));
+    }
+    const double *share = &g_array_index(lower->tasks->share, double, first - 1);
+    for (uint32_t k = 0; k < team->n; k++)
+        *largest = fmax(*largest, share[k]);
+    return first - 1;
 }
 
 double task_bytes(const Lower *lower, const Instr *instr, const SimTeam *team)

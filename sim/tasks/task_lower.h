@@ -58,6 +58,7 @@ typedef struct {
     TaskOverlap *beside;  /* [group]; NULL: no software on the devices overlaps */
     TaskRing *ring;       /* NULL: keys and values are gathered */
     TaskExperts *experts; /* NULL: their exchanges are plain all-to-alls */
+    GHashTable *shares;   /* tensor, team and form -> place in tasks->share, plus 1 */
     bool any_bucket;
 } Lower;
 

@@ -253,7 +253,7 @@ Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
  * repeats its middle often enough to be found, and empties it. */
 static uint32_t pipeline_spared(const SynthPipeline *p)
 {
-    enum { ROUNDS = 5, ROUNDS_OF_CHUNKS = 12, MORE = 24 };
+    enum { ROUNDS = 3, ROUNDS_OF_CHUNKS = 8, MORE = 10 };
     const uint32_t n = p->n_groups, pieces = MAX(p->pieces, 1),
                    n_steps = p->n_microbatches / pieces;
     uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + MORE;

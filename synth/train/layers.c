@@ -165,7 +165,8 @@ static bool choose_mode(const Training *t, Again *chosen, uint32_t *n_full,
         return false;
     if (*n_full == 0)
         return true;
-    const bool idle = is_idle(t->question->graph);
+    /* where all layers again do not fit, less of each does not either */
+    const bool idle = !fits || is_idle(t->question->graph);
     const double plain_s = fits ? t->plan->iteration_time_s : INFINITY;
     if (!idle && !train_find_layers(t, &selective, &fits_beside, &beside, error))
         return false;
@@ -174,7 +175,7 @@ static bool choose_mode(const Training *t, Again *chosen, uint32_t *n_full,
         *n_full = beside;
         return true;
     }
-    return training_give_layers(t, &none, *n_full, error);
+    return !fits || training_give_layers(t, &none, *n_full, error);
 }
 
 /* --- any set of layers --- */
