@@ -130,6 +130,31 @@ bool units_parse(const char *text, Quantity quantity, double *value, GError **er
     return true;
 }
 
+bool units_read(const char *text, Quantity quantity, double least, double most,
+                double *value, GError **error)
+{
+    g_assert(least <= most);
+    if (!units_parse(text, quantity, value, error))
+        return false;
+    if (*value >= least && *value <= most)
+        return true;
+    g_autofree char *from = units_format(least, quantity),
+                    *to = units_format(most, quantity);
+    return refuse(error, "expected %s to %s, got '%.60s'", from, to, text);
+}
+
+bool count_read(const char *text, uint32_t least, uint32_t most, uint32_t *value,
+                GError **error)
+{
+    guint64 number;
+    g_assert(least <= most);
+    if (!g_ascii_string_to_unsigned(text, 10, least, most, &number, NULL))
+        return refuse(error, "expected a whole number from %u to %u, got '%.60s'", least,
+                      most, text);
+    *value = (uint32_t)number;
+    return true;
+}
+
 /* The units that units_format uses, from small to large: bytes by powers of 1024, the rest by
  * powers of 1000. */
 static const char *const SHOWN[][8] = {

@@ -3,6 +3,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum {
     QUANTITY_BYTES,     /* B, kB, MB, GB, TB, KiB, MiB, GiB, TiB -> bytes */
@@ -40,6 +41,12 @@ bool number_read(const char *text, double least, double most, double *value);
  * failure the message says what was expected ("expected a bandwidth such as 10.4 Gb/s, got '10.4
  * GiB'"). */
 bool units_parse(const char *text, Quantity quantity, double *value, GError **error);
+/* The same of a quantity from `least` to `most`, which a message names, too. */
+bool units_read(const char *text, Quantity quantity, double least, double most,
+                double *value, GError **error);
+/* Reads all of `text` as a whole number in a range. */
+bool count_read(const char *text, uint32_t least, uint32_t most, uint32_t *value,
+                GError **error);
 
 /* Three significant digits with a prefix: "1.30 GB/s", "16.0 GiB", "12.3 ms". Caller frees. */
 char *units_format(double value, Quantity quantity);

@@ -174,27 +174,17 @@ const char *yaml_at(const Yaml *yaml, const char *format, ...)
 bool yaml_quantity(const Yaml *yaml, const char *key, const char *text, YamlRange range,
                    double *value)
 {
-    g_assert(range.low <= range.high);
     g_autoptr(GError) failure = NULL;
-    if (!units_parse(text, range.quantity, value, &failure))
-        return yaml_wrong(yaml, key, "%s", failure->message);
-    if (*value >= range.low && *value <= range.high)
-        return true;
-    g_autofree char *from = units_format(range.low, range.quantity);
-    g_autofree char *to = units_format(range.high, range.quantity);
-    return yaml_wrong(yaml, key, "expected %s to %s, got '%.60s'", from, to, text);
+    return units_read(text, range.quantity, range.low, range.high, value, &failure) ||
+           yaml_wrong(yaml, key, "%s", failure->message);
 }
 
 bool yaml_uint(const Yaml *yaml, const char *key, const char *text, uint32_t low,
                uint32_t high, uint32_t *value)
 {
-    g_assert(low <= high);
-    guint64 number;
-    if (!g_ascii_string_to_unsigned(text, 10, low, high, &number, NULL))
-        return yaml_wrong(yaml, key, "expected a whole number from %u to %u, got '%.60s'",
-                          low, high, text);
-    *value = (uint32_t)number;
-    return true;
+    g_autoptr(GError) failure = NULL;
+    return count_read(text, low, high, value, &failure) ||
+           yaml_wrong(yaml, key, "%s", failure->message);
 }
 
 bool yaml_number(const Yaml *yaml, const char *key, const char *text, double low,

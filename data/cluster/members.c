@@ -50,14 +50,27 @@ static bool has_unit(const Member *member)
     return member->kind == MEMBER_QUANTITY || member->kind == MEMBER_BYTES;
 }
 
-/* A number without a unit. */
-static bool read_plain(const Yaml *yaml, const char *key, const char *text,
-                       const Member *member, double *number)
+bool member_parse(const Member *member, const char *text, void *value, GError **error)
 {
-    return number_read(text, member->low, member->high, number) ||
-           yaml_wrong(yaml, key, "expected a %s from %g to %g, got '%s'",
+    double low = member->low, high = member->high, number = 0;
+    uint32_t count;
+    if (member->bound == MEMBER_NOT_BELOW)
+        low = fmax(low, members_value_of(&member[-1], value));
+    if (member->bound == MEMBER_NOT_ABOVE && members_value_of(&member[-1], value) > 0)
+        high = fmin(high, members_value_of(&member[-1], value));
+    if (member->kind == MEMBER_COUNT) {
+        if (!count_read(text, (uint32_t)low, (uint32_t)high, &count, error))
+            return false;
+        number = count;
+    } else if (has_unit(member)) {
+        if (!units_read(text, member->quantity, low, high, &number, error))
+            return false;
+    } else if (!number_read(text, member->low, member->high, &number))
+        return refuse(error, "expected a %s from %g to %g, got '%.60s'",
                       member->kind == MEMBER_FACTOR ? "factor" : "number", member->low,
                       member->high, text);
+    set_value(member, number, value);
+    return true;
 }
 
 /* Reads the number of one row. */
@@ -66,26 +79,11 @@ static bool member_read(const Yaml *yaml, const char *parent, const Member *memb
 {
     const char *own = *(char *const *)at(text, member->text);
     g_autofree char *key = yaml_key(parent, member->key);
-    double low = member->low, high = member->high, number = 0;
+    g_autoptr(GError) failure = NULL;
     if (!own)
         return !member->needed || yaml_wrong(yaml, key, "missing; expected this key");
-    if (member->bound == MEMBER_NOT_BELOW)
-        low = fmax(low, members_value_of(&member[-1], value));
-    if (member->bound == MEMBER_NOT_ABOVE && members_value_of(&member[-1], value) > 0)
-        high = fmin(high, members_value_of(&member[-1], value));
-    if (member->kind == MEMBER_COUNT) {
-        uint32_t count;
-        if (!yaml_uint(yaml, key, own, (uint32_t)low, (uint32_t)high, &count))
-            return false;
-        number = count;
-    } else if (has_unit(member)
-                   ? !yaml_quantity(yaml, key, own,
-                                    (YamlRange){member->quantity, low, high}, &number)
-                   : !read_plain(yaml, key, own, member, &number)) {
-        return false;
-    }
-    set_value(member, number, value);
-    return true;
+    return member_parse(member, own, value, &failure) ||
+           yaml_wrong(yaml, key, "%s", failure->message);
 }
 
 bool members_read(const Yaml *yaml, const char *parent, const Member *member, uint32_t n,
@@ -135,22 +133,24 @@ bool members_check(const Member *member, uint32_t n, const void *value, const ch
     return true;
 }
 
-/* A value as JSON: a text with its unit, or a number. */
-static json_t *cluster_member_json(const Member *member, double value)
+char *member_exact(const Member *member, const void *object)
 {
-    g_autofree char *text = NULL;
-    if (member->kind == MEMBER_COUNT)
-        return json_integer((json_int_t)value);
-    text = has_unit(member) ? units_exact(value, member->quantity) : number_exact(value);
-    return json_string(text);
+    const double value = members_value_of(member, object);
+    return member->kind == MEMBER_COUNT ? g_strdup_printf("%.0f", value)
+           : has_unit(member)           ? units_exact(value, member->quantity)
+                                        : number_exact(value);
 }
 
 void members_json(const Member *member, uint32_t n, const void *value, json_t *object)
 {
     for (uint32_t i = 0; i < n; i++) {
         const double number = members_value_of(&member[i], value);
-        if (is_said(&member[i], number))
-            json_object_set_new(object, member[i].key,
-                                cluster_member_json(&member[i], number));
+        if (!is_said(&member[i], number))
+            continue;
+        g_autofree char *text = member_exact(&member[i], value);
+        json_object_set_new(object, member[i].key,
+                            member[i].kind == MEMBER_COUNT
+                                ? json_integer((json_int_t)number)
+                                : json_string(text));
     }
 }

@@ -171,6 +171,12 @@ typedef struct {
      offsetof(T, key),                                              \
      offsetof(V, member)},
 
+/* A row of a number that has no text of its own. */
+#define MEMBER_OF(name, V, member, range)                                     \
+    {                                                                         \
+        name, RANGE_##range, false, MEMBER_ALONE, NAN, 0, offsetof(V, member) \
+    }
+
 /* Texts in schemas. */
 #define TEXT(key, type, member, max) \
     CYAML_FIELD_STRING_PTR(key, CYAML_FLAG_POINTER, type, member, 1, max)
@@ -189,6 +195,11 @@ typedef struct {
 #define OPTIONAL_SECTION(key, type, member, fields)                                      \
     CYAML_FIELD_MAPPING_PTR(key, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, type, member, \
                             fields)
+
+/* Reads the number of one row from a text. KILTER_ERROR_INPUT. */
+bool member_parse(const Member *member, const char *text, void *value, GError **error);
+/* The number of one row as a text that is read as the same. Caller frees. */
+char *member_exact(const Member *member, const void *value);
 
 /* Reads the numbers of all n rows, of the section `parent`; without a text a value stays as it is.
  * yaml_wrong gets each that is wrong. */

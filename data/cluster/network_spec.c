@@ -8,7 +8,7 @@
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/names.h"
-#include "data/base/units.h"
+#include "data/cluster/members.h"
 
 enum { HOSTS_MAX = 65536, CABLES_MAX = 1 << 22 };
 
@@ -19,47 +19,37 @@ static const char *const KIND_NAME[NETWORK_LINKS] = {
     [NETWORK_DRAGONFLY] = "dragonfly",
 };
 
-/* The keys of a text, the builders that accept them, and their defaults. The defaults are round
- * numbers of commodity clusters, meant for examples: a real cluster states its own. */
-typedef enum { KEY_COUNT, KEY_FACTOR, KEY_QUANTITY } KeyType;
-
 #define EVERY      0xf
 #define ONLY(kind) (1 << NETWORK_##kind)
 
+/* The keys of a text, the builders that accept them, and their defaults. The defaults are round
+ * numbers of commodity clusters, meant for examples: a real cluster states its own. */
 static const struct {
-    const char *name, *text; /* `text` is the default; NULL: none */
+    Member number;
+    const char *text; /* the default; NULL: none */
     uint32_t kinds;
-    KeyType type;
-    Quantity quantity;
-    double low, high;
-    size_t offset;
 } KEY[] = {
-#define COUNT(key, member, text, kinds, low, high)                            \
-    {                                                                         \
-        key, text, kinds, KEY_COUNT, 0, low, high, offsetof(HostSpec, member) \
+#define KEY_OF(name, of, range, text, kinds)              \
+    {                                                     \
+        MEMBER_OF(name, HostSpec, of, range), text, kinds \
     }
-#define SIZE(key, member, text, quantity, low, high)                                    \
-    {                                                                                   \
-        key, text, EVERY, KEY_QUANTITY, quantity, low, high, offsetof(HostSpec, member) \
-    }
-    COUNT("hosts", hosts, NULL, EVERY, 1, HOSTS_MAX),
-    COUNT("gpus", gpus, "1", EVERY, 1, 1024),
-    SIZE("bandwidth", network.link.bandwidth, "10 Gb/s", QUANTITY_BANDWIDTH, 1, 1e18),
-    SIZE("latency", network.link.latency_s, "5 us", QUANTITY_TIME, 0, 1000),
-    SIZE("inner_bandwidth", inner.bandwidth, NULL, QUANTITY_BANDWIDTH, 1, 1e18),
-    SIZE("inner_latency", inner.latency_s, "0 s", QUANTITY_TIME, 0, 1000),
-    SIZE("rate", rate, "1 TFLOP/s", QUANTITY_RATE, 1, 1e18),
-    SIZE("memory", memory, "16 GiB", QUANTITY_BYTES, 1, 1e18),
-    COUNT("leaf", network.leaf, "16", ONLY(TREE) | ONLY(DRAGONFLY), 1, HOSTS_MAX),
-    COUNT("spines", network.spines, "1", ONLY(TREE), 1, 4096),
-    COUNT("pod", network.pod, "0", ONLY(TREE), 0, HOSTS_MAX),
-    {"oversubscription", "1", ONLY(TREE), KEY_FACTOR, 0, 1e-3, 1e6,
-     offsetof(HostSpec, network.oversubscription)},
-    COUNT("rails", network.rails, "8", ONLY(RAIL), 1, 64),
-    COUNT("group", network.group, "4", ONLY(DRAGONFLY), 1, 4096),
-    COUNT("global", network.global, "2", ONLY(DRAGONFLY), 1, 4096),
-#undef COUNT
-#undef SIZE
+    KEY_OF("hosts", hosts, COUNT(1, HOSTS_MAX), NULL, EVERY),
+    KEY_OF("gpus", gpus, COUNT(1, 1024), "1", EVERY),
+    KEY_OF("bandwidth", network.link.bandwidth, BANDWIDTH, "10 Gb/s", EVERY),
+    KEY_OF("latency", network.link.latency_s, TIME, "5 us", EVERY),
+    KEY_OF("inner_bandwidth", inner.bandwidth, BANDWIDTH, NULL, EVERY),
+    KEY_OF("inner_latency", inner.latency_s, TIME, "0 s", EVERY),
+    KEY_OF("rate", rate, RATE, "1 TFLOP/s", EVERY),
+    KEY_OF("memory", memory, SIZE, "16 GiB", EVERY),
+    KEY_OF("leaf", network.leaf, COUNT(1, HOSTS_MAX), "16", ONLY(TREE) | ONLY(DRAGONFLY)),
+    KEY_OF("spines", network.spines, COUNT(1, 4096), "1", ONLY(TREE)),
+    KEY_OF("pod", network.pod, COUNT(0, HOSTS_MAX), "0", ONLY(TREE)),
+    KEY_OF("oversubscription", network.oversubscription, NUMBER(1e-3, 1e6), "1",
+           ONLY(TREE)),
+    KEY_OF("rails", network.rails, COUNT(1, 64), "8", ONLY(RAIL)),
+    KEY_OF("group", network.group, COUNT(1, 4096), "4", ONLY(DRAGONFLY)),
+    KEY_OF("global", network.global, COUNT(1, 4096), "2", ONLY(DRAGONFLY)),
+#undef KEY_OF
 };
 
 /* The builder of that name; NETWORK_LINKS if there is none. */
@@ -78,39 +68,6 @@ bool host_spec_is(const char *text)
     return name && network_kind_find(name) != NETWORK_LINKS;
 }
 
-static bool assign_count(HostSpec *spec, size_t key, const char *text, GError **error)
-{
-    guint64 number;
-    if (!g_ascii_string_to_unsigned(text, 10, (guint64)KEY[key].low,
-                                    (guint64)KEY[key].high, &number, NULL))
-        return refuse(error, "expected a whole number from %.0f to %.0f, got '%.60s'",
-                      KEY[key].low, KEY[key].high, text);
-    *(uint32_t *)(void *)((char *)spec + KEY[key].offset) = (uint32_t)number;
-    return true;
-}
-
-static bool assign(HostSpec *spec, size_t key, const char *text, GError **error)
-{
-    if (KEY[key].type == KEY_COUNT)
-        return assign_count(spec, key, text, error);
-    double value;
-    if (KEY[key].type == KEY_FACTOR) {
-        if (!number_read(text, KEY[key].low, KEY[key].high, &value))
-            return refuse(error, "expected a number from %g to %g, got '%.60s'",
-                          KEY[key].low, KEY[key].high, text);
-    } else {
-        if (!units_parse(text, KEY[key].quantity, &value, error))
-            return false;
-        if (!(value >= KEY[key].low && value <= KEY[key].high)) {
-            g_autofree char *low = units_format(KEY[key].low, KEY[key].quantity);
-            g_autofree char *high = units_format(KEY[key].high, KEY[key].quantity);
-            return refuse(error, "expected %s to %s, got '%.60s'", low, high, text);
-        }
-    }
-    *(double *)(void *)((char *)spec + KEY[key].offset) = value;
-    return true;
-}
-
 /* Names of the keys that the kind has. Free the array only. */
 static const char **known_keys(const HostSpec *spec)
 {
@@ -118,7 +75,7 @@ static const char **known_keys(const HostSpec *spec)
     uint32_t n = 0;
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
         if (KEY[key].kinds & (1U << spec->network.kind))
-            known[n++] = KEY[key].name;
+            known[n++] = KEY[key].number.key;
     return known;
 }
 
@@ -129,11 +86,11 @@ static bool set_key(HostSpec *spec, const char *name, const char *value, GError 
     size_t key = 0;
     if (!names_find("key", name, known, &index, error))
         return false;
-    while (KEY[key].name != known[index])
+    while (KEY[key].number.key != known[index])
         key++;
     if (!value)
         return refuse(error, "expected KEY=VALUE, got '%.60s'", name);
-    if (assign(spec, key, value, error))
+    if (member_parse(&KEY[key].number, value, spec, error))
         return true;
     kilter_prefix(error, "%s: ", name);
     return false;
@@ -150,7 +107,7 @@ static bool parse(const char *text, HostSpec *spec, GError **error)
         return refuse(error, "expected star, tree, rail or dragonfly, got '%.60s'",
                       parts->word);
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++)
-        if (KEY[key].text && !assign(spec, key, KEY[key].text, error))
+        if (KEY[key].text && !member_parse(&KEY[key].number, KEY[key].text, spec, error))
             return false;
     for (uint32_t i = 0; i < parts->n; i++)
         if (!set_key(spec, parts->key[i], parts->value[i], error))
@@ -177,16 +134,6 @@ NetworkSpec *network_spec_parse(const char *text, GError **error)
     return g_memdup2(&spec.network, sizeof spec.network);
 }
 
-static char *value_text(const HostSpec *spec, size_t key)
-{
-    const void *member = (const char *)spec + KEY[key].offset;
-    if (KEY[key].type == KEY_COUNT)
-        return g_strdup_printf("%u", *(const uint32_t *)member);
-    const double value = *(const double *)member;
-    return KEY[key].type == KEY_FACTOR ? number_exact(value)
-                                       : units_exact(value, KEY[key].quantity);
-}
-
 char *network_spec_text(const NetworkSpec *spec)
 {
     const size_t first = offsetof(HostSpec, network);
@@ -194,11 +141,12 @@ char *network_spec_text(const NetworkSpec *spec)
     GString *text = g_string_new(KIND_NAME[spec->kind]);
     char separator = ':';
     for (size_t key = 0; key < G_N_ELEMENTS(KEY); key++) {
-        if (!(KEY[key].kinds & (1U << spec->kind)) || KEY[key].offset < first ||
-            KEY[key].offset >= first + sizeof *spec)
+        const Member *number = &KEY[key].number;
+        if (!(KEY[key].kinds & (1U << spec->kind)) || number->value < first ||
+            number->value >= first + sizeof *spec)
             continue;
-        g_autofree char *value = value_text(&whole, key);
-        g_string_append_printf(text, "%c%s=%s", separator, KEY[key].name, value);
+        g_autofree char *value = member_exact(number, &whole);
+        g_string_append_printf(text, "%c%s=%s", separator, number->key, value);
         separator = ',';
     }
     return g_string_free(text, FALSE);

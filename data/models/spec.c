@@ -8,52 +8,38 @@
 #include <math.h>
 #include <string.h>
 
-static bool set_optimizer(const char *spec, const char *value, ModelParams *params,
-                          GError **error)
+static bool set_optimizer(const char *value, ModelParams *params, GError **error)
 {
     params->optimizer = optimizer_from_name(value);
     return params->optimizer < OPTIMIZERS ||
-           refuse(error, "model '%s': optimizer: expected " OPTIMIZER_NAMES ", got '%s'",
-                  spec, value);
+           refuse(error, "expected " OPTIMIZER_NAMES ", got '%s'", value);
 }
 
-static bool set_precision(const char *spec, const char *value, ModelParams *params,
-                          GError **error)
+static bool set_precision(const char *value, ModelParams *params, GError **error)
 {
     params->precision = precision_from_name(value);
     params->has_precision = true;
     return params->precision < PRECISIONS ||
-           refuse(error, "model '%s': precision: expected " PRECISION_NAMES ", got '%s'",
-                  spec, value);
+           refuse(error, "expected " PRECISION_NAMES ", got '%s'", value);
 }
 
 /* Reads attention=...: as in the model's paper, or as it is run today. */
-static bool set_attention(const char *spec, const char *value, ModelParams *params,
-                          GError **error)
+static bool set_attention(const char *value, ModelParams *params, GError **error)
 {
     const bool fused = strcmp(value, "fused") == 0;
     if (!fused && strcmp(value, "materialized") != 0)
-        return refuse(error,
-                      "model '%s': attention: expected fused or materialized, got '%s'",
-                      spec, value);
+        return refuse(error, "expected fused or materialized, got '%s'", value);
     params->attention = fused ? ATTENTION_FUSED : ATTENTION_MATERIALIZED;
     return true;
 }
 
-static bool set_like(const char *spec, const char *value, ModelParams *params,
-                     GError **error)
-{
-    return g_strlcpy(params->like, value, sizeof params->like) < sizeof params->like ||
-           refuse(error, "model '%s': like: expected a family, got '%s'", spec, value);
-}
-
 /* Reads a number or quantity in the parameter's range. */
-static bool read_value(const char *spec, const char *value, const ModelParam *param,
-                       double *number, GError **error)
+static bool read_value(const char *value, const ModelParam *param, double *number,
+                       GError **error)
 {
     if (param->unit) {
         if (!units_parse(value, param->quantity, number, error))
-            return kilter_prefix(error, "model '%s': %s: ", spec, param->key);
+            return false;
     } else if (!number_read(value, param->min, param->max, number)) {
         *number = NAN;
     }
@@ -61,33 +47,35 @@ static bool read_value(const char *spec, const char *value, const ModelParam *pa
         (!param->integer || *number == floor(*number)))
         return true;
     const char *unit = param->unit ? param->unit : "";
-    return refuse(error, "model '%s': %s: expected %s from %.10g%s to %.10g%s, got '%s'",
-                  spec, param->key, param->integer ? "an integer" : "a number",
-                  param->min, unit, param->max, unit, value);
+    return refuse(error, "expected %s from %.10g%s to %.10g%s, got '%s'",
+                  param->integer ? "an integer" : "a number", param->min, unit,
+                  param->max, unit, value);
 }
 
 /* --- what is trained --- */
 
-static bool set_train(const char *spec, const char *value, ModelParams *params,
-                      GError **error)
+/* What a file of adapters says is trained. */
+static bool set_adapters(const char *path, ModelParams *params, GError **error)
+{
+    uint32_t rank;
+    g_autofree char *target = NULL;
+    if (!peft_read(path, &rank, &target, error))
+        return false;
+    params->target = g_intern_string(target);
+    g_autofree char *train = g_strdup_printf("lora:%u", rank);
+    params->train = g_intern_string(train);
+    return true;
+}
+
+static bool set_train(const char *value, ModelParams *params, GError **error)
 {
     TrainedParts training;
-    if (peft_is(value)) {
-        uint32_t rank;
-        g_autofree char *target = NULL;
-        if (!peft_read(value, &rank, &target, error))
-            return false;
-        params->target = g_intern_string(target);
-        g_autofree char *train = g_strdup_printf("lora:%u", rank);
-        params->train = g_intern_string(train);
-        return true;
-    }
     params->train = g_intern_string(value);
     return model_training(params, &training) ||
            refuse(error,
-                  "model '%s': train: expected all, lora:RANK, layers:FIRST-LAST or an "
-                  "adapter_config.json (QLoRA is train=lora:16,weights=nf4), got '%s'",
-                  spec, value);
+                  "expected all, lora:RANK, layers:FIRST-LAST or an adapter_config.json "
+                  "(QLoRA is train=lora:16,weights=nf4), got '%s'",
+                  value);
 }
 
 bool model_training(const ModelParams *params, TrainedParts *training)
@@ -132,16 +120,15 @@ bool model_training(const ModelParams *params, TrainedParts *training)
 
 /* --- states --- */
 
-static bool set_format(const char *spec, uint32_t key, const char *value,
-                       ModelParams *params, GError **error)
+static bool set_format(uint32_t key, const char *value, ModelParams *params,
+                       GError **error)
 {
     StateFormats states = precision_states(params->precision);
     params->format[key] = g_intern_string(value);
     return state_formats_set(&states, STATE_KEYS[key], value) ||
            refuse(error,
-                  "model '%s': %s: expected " STATE_FORMAT_NAMES
-                  " (one that it can have), got '%s'",
-                  spec, STATE_KEYS[key], value);
+                  "expected " STATE_FORMAT_NAMES " (one that it can have), got '%s'",
+                  value);
 }
 
 static StateFormats states_of(const ModelParams *params)
@@ -198,6 +185,38 @@ enum {
     COMMON_KEYS
 };
 
+static bool set_common(uint32_t key, const char *value, ModelParams *params,
+                       GError **error)
+{
+    switch (key) {
+    case KEY_OPTIMIZER:
+        return set_optimizer(value, params, error);
+    case KEY_PRECISION:
+        return set_precision(value, params, error);
+    case KEY_PRODUCTS:
+        params->own_products = strcmp(value, "own") == 0;
+        return params->own_products || strcmp(value, "packed") == 0 ||
+               refuse(error, "expected packed or own, got '%s'", value);
+    case KEY_LIKE:
+        return g_strlcpy(params->like, value, sizeof params->like) <
+                   sizeof params->like ||
+               refuse(error, "expected a family, got '%s'", value);
+    case KEY_TRAIN:
+        return set_train(value, params, error);
+    case KEY_TARGET:
+        params->target = g_intern_string(value);
+        return true;
+    case KEY_DOCUMENTS:
+        params->documents = g_intern_string(value);
+        return documents_are(value) ||
+               refuse(error, "expected lengths as 9000+500, got '%s'", value);
+    case KEY_ATTENTION:
+        return set_attention(value, params, error);
+    default:
+        return set_format(key - KEY_STATES, value, params, error);
+    }
+}
+
 static bool set_param(const char *spec, const char *key, const char *value,
                       ModelParams *params, GError **error)
 {
@@ -217,38 +236,12 @@ static bool set_param(const char *spec, const char *key, const char *value,
     known[n + KEY_PRODUCTS] = params->has_like ? "products" : NULL;
     if (!names_find("parameter", key, known, &index, error))
         return kilter_prefix(error, "model '%s': ", spec);
-    if (index < n) {
-        ModelParam *param = &params->param[index];
-        return read_value(spec, value, param, &param->value, error);
-    }
-    switch (index - n) {
-    case KEY_OPTIMIZER:
-        return set_optimizer(spec, value, params, error);
-    case KEY_PRECISION:
-        return set_precision(spec, value, params, error);
-    case KEY_PRODUCTS:
-        params->own_products = strcmp(value, "own") == 0;
-        return params->own_products || strcmp(value, "packed") == 0 ||
-               refuse(error, "model '%s': products: expected packed or own, got '%s'",
-                      spec, value);
-    case KEY_LIKE:
-        return set_like(spec, value, params, error);
-    case KEY_TRAIN:
-        return set_train(spec, value, params, error);
-    case KEY_TARGET:
-        params->target = g_intern_string(value);
-        return true;
-    case KEY_DOCUMENTS:
-        params->documents = g_intern_string(value);
-        return documents_are(value) ||
-               refuse(error,
-                      "model '%s': documents: expected lengths as 9000+500, got '%s'",
-                      spec, value);
-    case KEY_ATTENTION:
-        return set_attention(spec, value, params, error);
-    default:
-        return set_format(spec, index - n - KEY_STATES, value, params, error);
-    }
+    if (index - n == KEY_TRAIN && peft_is(value))
+        return set_adapters(value, params, error);
+    return (index < n ? read_value(value, &params->param[index],
+                                   &params->param[index].value, error)
+                      : set_common(index - n, value, params, error)) ||
+           kilter_prefix(error, "model '%s': %s: ", spec, known[index]);
 }
 
 bool model_params_parse(const char *text, const char *list, ModelParams *params,
