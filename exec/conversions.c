@@ -33,8 +33,7 @@ static void run_local(ExecReplay *replay, const Instr *instr, const ExecShard *f
 /* An all-reduce over the replicas, in place. */
 static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
 {
-    const uint32_t i = replay_instance(replay, instr->group, instr->microbatch,
-                                       instr->tensor, instr->from);
+    const uint32_t i = replay_source(replay, instr);
     ExecShard *sum = replay_use(replay, instr, instr->tensor, instr->from, error);
     if (!sum)
         return false;
@@ -48,16 +47,12 @@ static bool run_across(ExecReplay *replay, const Instr *instr, GError **error)
 
 /* Moves the sum accumulated so far to the instance `to`, which has the same shards. The source
  * starts again from zero. */
-static void move_sum(ExecReplay *replay, uint32_t source, uint32_t target,
-                     const ExecShard *from, ExecShard *to, bool partial)
+static void move_sum(ExecReplay *replay, const Instr *instr, const ExecShard *from,
+                     ExecShard *to, bool partial)
 {
-    ExecBackend *backend = replay->backend;
-    for (uint32_t local = 0; local < backend->n_local; local++) {
-        const uint32_t r = backend->first + local;
-        if (to[r].data && (replay->added[target] > 0 || from[r].data != to[r].data))
-            (replay->added[target] > 0 ? backend->ops->add : backend->ops->copy)(
-                backend, local, &from[r], &to[r]);
-    }
+    const uint32_t source = replay_source(replay, instr),
+                   target = replay_target(replay, instr);
+    replay_pass(replay, from, to, replay->added[target] > 0);
     replay->added[target]++;
     replay->added[source] = 0;
     replay->moved[source] = true;
@@ -72,16 +67,10 @@ static bool run_moving(ExecReplay *replay, const Instr *instr, ExecMembers membe
     ExecShard *part = replay_shapes(replay, to);
     const ExecExchange exchange = {.kind = instr->collective, .from = from, .to = part};
     const bool good = replay_allocate(replay, instr->group, part, error) &&
-                      replay_exchange_in(replay, instr->group, members, exchange, error);
+                      replay_exchange_in(replay, instr->group, members, exchange, error),
+               several = group_parts(&replay->cuts->layout.group[instr->group]) > 1;
     if (good)
-        move_sum(replay,
-                 replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
-                                 instr->from),
-                 replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
-                                 instr->to),
-                 part, to,
-                 !instr->across &&
-                     group_parts(&replay->cuts->layout.group[instr->group]) > 1);
+        move_sum(replay, instr, part, to, !instr->across && several);
     replay_drop(replay, part);
     return good;
 }
@@ -107,11 +96,8 @@ bool replay_collective(ExecReplay *replay, const Instr *instr, GError **error)
         return false;
     if (instr->moves)
         return run_moving(replay, instr, members, from, to, error);
-    replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                    instr->tensor, instr->to)] =
-        !instr->across &&
-        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                        instr->tensor, instr->from)];
+    replay->partial[replay_target(replay, instr)] =
+        !instr->across && replay->partial[replay_source(replay, instr)];
     if (instr->collective >= (Collective)COLLECTIVES_PRICED)
         run_local(replay, instr, from, to);
     else
@@ -192,40 +178,21 @@ static bool receive(ExecReplay *replay, const Instr *instr, uint32_t r, uint32_t
     return backend->ops->exchange(backend, &exchange, error);
 }
 
-/* The instances that a transfer reads and makes. */
-static uint32_t transfer_source(const ExecReplay *replay, const Instr *instr)
-{
-    return replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
-                           instr->from);
-}
-
-static uint32_t transfer_target(const ExecReplay *replay, const Instr *instr)
-{
-    return replay_instance(replay, instr->to_group, instr->microbatch, instr->tensor,
-                           instr->to);
-}
-
 /* A transfer between groups of the same devices: each device already has the part that it needs. */
 static bool run_regroup(ExecReplay *replay, const Instr *instr, const ExecShard *from,
                         ExecShard *to, GError **error)
 {
-    ExecBackend *backend = replay->backend;
-    const uint32_t source = transfer_source(replay, instr),
-                   target = transfer_target(replay, instr);
-    const bool partial = (instr->moves || replay->partial[source]) &&
-                         group_parts(&replay->cuts->layout.group[instr->to_group]) > 1;
-    if (!replay_same_cut(from, to, backend->n_ranks))
+    const bool partial =
+        (instr->moves || replay->partial[replay_source(replay, instr)]) &&
+        group_parts(&replay->cuts->layout.group[instr->to_group]) > 1;
+    if (!replay_same_cut(from, to, replay->backend->n_ranks))
         return replay_fail(replay, error, "the groups do not cut it alike");
     if (instr->moves) {
-        move_sum(replay, source, target, from, to, partial);
+        move_sum(replay, instr, from, to, partial);
         return true;
     }
-    for (uint32_t local = 0; local < backend->n_local; local++) {
-        const uint32_t r = backend->first + local;
-        if (to[r].data && from[r].data != to[r].data)
-            backend->ops->copy(backend, local, &from[r], &to[r]);
-    }
-    replay->partial[target] = partial;
+    replay_pass(replay, from, to, false);
+    replay->partial[replay_target(replay, instr)] = partial;
     return true;
 }
 
@@ -254,8 +221,8 @@ static bool pass_across(ExecReplay *replay, const Instr *instr, const ExecShard 
 static bool run_across_groups(ExecReplay *replay, const Instr *instr,
                               const ExecShard *from, GError **error)
 {
-    const uint32_t source = transfer_source(replay, instr),
-                   target = transfer_target(replay, instr);
+    const uint32_t source = replay_source(replay, instr),
+                   target = replay_target(replay, instr);
     const bool adds = instr->moves && replay->added[target] > 0;
     ExecShard *to = replay->room && instr->moves
                         ? replay_rooms_join(replay, instr, source, target, adds)
@@ -287,10 +254,8 @@ bool replay_transfer(ExecReplay *replay, const Instr *instr, GError **error)
         return false;
     if (instr_regroups(replay->plan->program, instr))
         return run_regroup(replay, instr, from, to, error);
-    replay->partial[replay_instance(replay, instr->to_group, instr->microbatch,
-                                    instr->tensor, instr->to)] =
-        replay->partial[replay_instance(replay, instr->group, instr->microbatch,
-                                        instr->tensor, instr->from)];
+    replay->partial[replay_target(replay, instr)] =
+        replay->partial[replay_source(replay, instr)];
     for (uint32_t r = 0; r < b->n_replicas; r++)
         for (uint32_t p = 0; p < b->n_devices; p++)
             if (!receive(replay, instr, r, p, from, to, error))

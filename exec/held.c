@@ -90,6 +90,31 @@ uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t micr
     return place == GRAPH_NONE ? GRAPH_NONE : place * FORM_MAX + form_inside(form);
 }
 
+uint32_t replay_source(const ExecReplay *replay, const Instr *instr)
+{
+    return replay_instance(replay, instr->group, instr->microbatch, instr->tensor,
+                           instr->from);
+}
+
+uint32_t replay_target(const ExecReplay *replay, const Instr *instr)
+{
+    return replay_instance(replay,
+                           instr->kind == INSTR_TRANSFER ? instr->to_group : instr->group,
+                           instr->microbatch, instr->tensor, instr->to);
+}
+
+void replay_pass(const ExecReplay *replay, const ExecShard *from, const ExecShard *to,
+                 bool adds)
+{
+    ExecBackend *backend = replay->backend;
+    for (uint32_t local = 0; local < backend->n_local; local++) {
+        const uint32_t r = backend->first + local;
+        if (to[r].data && (adds || from[r].data != to[r].data))
+            (adds ? backend->ops->add : backend->ops->copy)(backend, local, &from[r],
+                                                            &to[r]);
+    }
+}
+
 ExecShard *replay_shapes(const ExecReplay *replay, const ExecShard *shard)
 {
     const uint32_t n = replay->backend->n_ranks;

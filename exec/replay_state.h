@@ -43,8 +43,6 @@ struct ExecReplay {
 bool replay_fail(const ExecReplay *replay, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* --- instances --- */
-
 /* --- rooms (exec/rooms.c) --- */
 
 /* The buffers of the plan's program, which must have been checked. The caller frees them. */
@@ -72,9 +70,12 @@ bool replay_reserve(ExecReplay *replay, uint32_t group, MemoryCategory category,
                     ExecShard *shard, GError **error);
 void replay_release(ExecReplay *replay, MemoryCategory category, ExecShard *shard);
 
-/* Number of an instance, or GRAPH_NONE. */
+/* Number of an instance, or GRAPH_NONE; of the instance that a collective or transfer reads, and of
+ * the one that it makes. */
 uint32_t replay_instance(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form);
+uint32_t replay_source(const ExecReplay *replay, const Instr *instr);
+uint32_t replay_target(const ExecReplay *replay, const Instr *instr);
 /* The instance, whose shards have their shapes, and memory if it was made before. */
 ExecShard *replay_shaped(ExecReplay *replay, uint32_t group, uint32_t microbatch,
                          TensorId tensor, Form form);
@@ -96,6 +97,10 @@ void replay_drop(ExecReplay *replay, ExecShard *shard);
 /* As exec_cut, for the backend's numbers. */
 void replay_cut(const ExecReplay *replay, uint32_t group, uint32_t microbatch,
                 TensorId tensor, Form form, uint32_t segment, ExecShard *shard);
+
+/* Copies to the memory of local ranks that have any, or adds; what lies in the same memory stays. */
+void replay_pass(const ExecReplay *replay, const ExecShard *from, const ExecShard *to,
+                 bool adds);
 
 /* Whether the rank is in the group. */
 bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank);

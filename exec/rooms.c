@@ -219,7 +219,6 @@ static bool turn(ExecReplay *replay, uint32_t group, TensorId old, Form rest,
                  GError **error)
 {
     KILTER_ASSERT(rest != FORM_MAX);
-    ExecBackend *backend = replay->backend;
     const TensorId next = graph_updated(replay->graph, old);
     const size_t a = replay_instance(replay, group, 0, next, rest),
                  b = replay_instance(replay, group, 0, old, rest);
@@ -227,14 +226,10 @@ static bool turn(ExecReplay *replay, uint32_t group, TensorId old, Form rest,
     ExecShard *to = replay->held[b];
     if (!from || !replay_rooms_hold(replay, a) || replay->lies[a] == replay->lies[b])
         return true;
-    if (!replay_same_cut(from, to, backend->n_ranks))
+    if (!replay_same_cut(from, to, replay->backend->n_ranks))
         return exec_replay_exchange(replay, group, EXEC_INSIDE, COLLECTIVE_ALL_TO_ALL,
                                     from, to, error);
-    for (uint32_t local = 0; local < backend->n_local; local++) {
-        const uint32_t r = backend->first + local;
-        if (to[r].data)
-            backend->ops->copy(backend, local, &from[r], &to[r]);
-    }
+    replay_pass(replay, from, to, false);
     return true;
 }
 
