@@ -258,7 +258,7 @@ static bool fail_type(ClusterReader *reader, const char *key, const char *name)
     for (uint32_t i = 0; i < reader->cluster->n_types; i++)
         g_string_append_printf(known, "%s%s", i ? ", " : "",
                                reader->cluster->type[i].name);
-    Sheets *sheets = reader->sheets;
+    Sheets *sheets = sheets_of(reader);
     const bool is_sheet = sheets && sheets_open_device(sheets, name, NULL);
     return yaml_wrong(reader->yaml, key, "expected one of device_types (%s), got '%s'%s",
                       known->str, name,

@@ -54,7 +54,7 @@ static bool read_value(const char *value, const ModelParam *param, double *numbe
 
 /* --- what is trained --- */
 
-/* What a file of adapters says is trained. */
+/* The parts that a file of adapters trains. */
 static bool set_adapters(const char *path, ModelParams *params, GError **error)
 {
     uint32_t rank;
@@ -185,7 +185,7 @@ enum {
     COMMON_KEYS
 };
 
-static bool set_common(uint32_t key, const char *value, ModelParams *params,
+static bool set_shared(uint32_t key, const char *value, ModelParams *params,
                        GError **error)
 {
     switch (key) {
@@ -240,7 +240,7 @@ static bool set_param(const char *spec, const char *key, const char *value,
         return set_adapters(value, params, error);
     return (index < n ? read_value(value, &params->param[index],
                                    &params->param[index].value, error)
-                      : set_common(index - n, value, params, error)) ||
+                      : set_shared(index - n, value, params, error)) ||
            kilter_prefix(error, "model '%s': %s: ", spec, known[index]);
 }
 
