@@ -2,15 +2,34 @@
 #include "synth/tag/net.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "data/base/free.h"
 #include "synth/tag/options.h"
 #include "synth/tag/tape.h"
 
-void tag_net_free(TagNet *net)
+enum { NET_KINDS = 5, NET_EDGE_MOST = MAX(NET_PLACED, NET_LINK) };
+enum { MOST_LAYERS = 16, MOST_HEADS = 16, MOST_WIDTH = 256 }; /* TAG has 4, 4, 256 */
+
+FREE_DEFINE(tag_net_free, TagNet, net, g_free(net->weight));
+
+static uint32_t kind_size(uint32_t width)
 {
-    g_free(net);
+    return width * width + NET_EDGE_MOST * width + 2 * width + NET_EDGE_MOST;
+}
+
+TagNet *tag_net_empty(NetShape shape)
+{
+    TagNet *net = g_new0(TagNet, 1);
+    const uint32_t w = shape.width,
+                   head = NET_KINDS * kind_size(w) + (shape.heads > 1 ? w * w : 0),
+                   decoder = 2 * w * w + NET_ACTION * w + 2 * w + NET_ACTION;
+    net->shape = shape;
+    net->n =
+        (NET_GROUP + NET_SET) * w + shape.layers * (shape.heads * head + 2 * w) + decoder;
+    net->weight = g_new0(double, net->n);
+    return net;
 }
 
 FREE_DEFINE(net_view_free, NetView, v,
@@ -23,16 +42,16 @@ FREE_DEFINE(net_view_free, NetView, v,
 /* Where the next weights begin. */
 typedef struct {
     Tape *tape;
-    const double *weight;
-    uint32_t at;
+    const TagNet *net;
+    uint32_t at, width;
 } Walk;
 
 static TapeValue weights(Walk *p, uint32_t rows, uint32_t columns)
 {
     const uint32_t at = p->at;
     p->at += rows * columns;
-    g_assert(p->at <= NET_SIZE);
-    return tape_input(p->tape, rows, columns, &p->weight[at]);
+    g_assert(p->at <= p->net->n);
+    return tape_input(p->tape, rows, columns, &p->net->weight[at]);
 }
 
 typedef struct {
@@ -45,18 +64,17 @@ typedef struct {
 static TapeValue attend(Walk *p, const Edges *e)
 {
     Tape *t = p->tape;
-    const uint32_t begin = p->at;
+    const uint32_t begin = p->at, w = p->width;
     const TapeValue feature = tape_input(t, e->n_edges, e->columns, e->feature);
-    const TapeValue sent = tape_product(t, e->source, weights(p, NET_WIDTH, NET_WIDTH));
-    const TapeValue value =
-        tape_sum(t, tape_rows(t, sent, e->n_edges, e->from),
-                 tape_product(t, feature, weights(p, e->columns, NET_WIDTH)));
-    const TapeValue at_target = tape_product(t, e->target, weights(p, NET_WIDTH, 1));
-    const TapeValue at_source = tape_product(t, sent, weights(p, NET_WIDTH, 1));
+    const TapeValue sent = tape_product(t, e->source, weights(p, w, w));
+    const TapeValue value = tape_sum(t, tape_rows(t, sent, e->n_edges, e->from),
+                                     tape_product(t, feature, weights(p, e->columns, w)));
+    const TapeValue at_target = tape_product(t, e->target, weights(p, w, 1));
+    const TapeValue at_source = tape_product(t, sent, weights(p, w, 1));
     const TapeValue of_edge = tape_product(t, feature, weights(p, e->columns, 1));
     const TapeValue ends = tape_sum(t, tape_rows(t, at_target, e->n_edges, e->to),
                                     tape_rows(t, at_source, e->n_edges, e->from));
-    p->at = begin + NET_KIND_SIZE;
+    p->at = begin + kind_size(w);
     return tape_attend(t, tape_leaky(t, tape_sum(t, ends, of_edge)), value, e->n_target,
                        e->to);
 }
@@ -68,7 +86,7 @@ typedef struct {
 static Nodes run_layer(Walk *p, const NetView *v, Nodes h)
 {
     Tape *t = p->tape;
-    const uint32_t n = v->n_groups * v->n_sets;
+    const uint32_t n = v->n_groups * v->n_sets, w = p->width;
     const Edges edges[NET_KINDS] = {
         {h.group, h.group, v->n_groups, v->n_flows, 1, v->from, v->to, v->flow},
         {h.group, h.group, v->n_groups, v->n_flows, 1, v->to, v->from, v->flow},
@@ -76,42 +94,52 @@ static Nodes run_layer(Walk *p, const NetView *v, Nodes h)
         {h.group, h.set, v->n_sets, n, NET_PLACED, v->of_group, v->of_set, v->placed},
         {h.set, h.set, v->n_sets, v->n_sets * v->n_sets, NET_LINK, v->link_from,
          v->link_to, v->link}};
-    TapeValue out[NET_KINDS];
-    for (uint32_t k = 0; k < NET_KINDS; k++)
-        out[k] = attend(p, &edges[k]);
-    const TapeValue group = tape_sum(t, tape_sum(t, out[0], out[1]), out[2]);
-    const TapeValue set = tape_sum(t, out[3], out[4]);
-    const TapeValue group_bias = weights(p, 1, NET_WIDTH),
-                    set_bias = weights(p, 1, NET_WIDTH);
-    return (Nodes){tape_sum(t, h.group, tape_tanh(t, tape_sum(t, group, group_bias))),
-                   tape_sum(t, h.set, tape_tanh(t, tape_sum(t, set, set_bias)))};
+    Nodes sum = {0};
+    for (uint32_t head = 0; head < p->net->shape.heads; head++) {
+        TapeValue out[NET_KINDS];
+        for (uint32_t k = 0; k < NET_KINDS; k++)
+            out[k] = attend(p, &edges[k]);
+        Nodes one = {tape_sum(t, tape_sum(t, out[0], out[1]), out[2]),
+                     tape_sum(t, out[3], out[4])};
+        if (p->net->shape.heads > 1) {
+            const TapeValue o = weights(p, w, w);
+            one = (Nodes){tape_product(t, one.group, o), tape_product(t, one.set, o)};
+        }
+        sum = head == 0 ? one
+                        : (Nodes){tape_sum(t, sum.group, one.group),
+                                  tape_sum(t, sum.set, one.set)};
+    }
+    const TapeValue group_bias = weights(p, 1, w), set_bias = weights(p, 1, w);
+    return (Nodes){tape_sum(t, h.group, tape_tanh(t, tape_sum(t, sum.group, group_bias))),
+                   tape_sum(t, h.set, tape_tanh(t, tape_sum(t, sum.set, set_bias)))};
 }
 
 TapeValue tag_net_scores(const TagNet *net, const NetView *v, Tape *t)
 {
-    Walk walk = {t, net->weight, 0}, *p = &walk;
+    const uint32_t w = net->shape.width;
+    Walk walk = {t, net, 0, w}, *p = &walk;
     Nodes h;
     h.group =
         tape_tanh(t, tape_product(t, tape_input(t, v->n_groups, NET_GROUP, v->group),
-                                  weights(p, NET_GROUP, NET_WIDTH)));
+                                  weights(p, NET_GROUP, w)));
     h.set = tape_tanh(t, tape_product(t, tape_input(t, v->n_sets, NET_SET, v->set),
-                                      weights(p, NET_SET, NET_WIDTH)));
-    for (uint32_t l = 0; l < NET_LAYERS; l++)
+                                      weights(p, NET_SET, w)));
+    for (uint32_t l = 0; l < net->shape.layers; l++)
         h = run_layer(p, v, h);
     const TapeValue member = tape_input(t, v->n_actions, v->n_sets, v->member);
     const TapeValue action = tape_input(t, v->n_actions, NET_ACTION, v->action);
     const TapeValue sets =
-        tape_product(t, tape_product(t, member, h.set), weights(p, NET_WIDTH, NET_WIDTH));
-    const TapeValue next = tape_product(t, tape_rows(t, h.group, 1, &v->next),
-                                        weights(p, NET_WIDTH, NET_WIDTH));
-    const TapeValue told = tape_product(t, action, weights(p, NET_ACTION, NET_WIDTH));
-    const TapeValue bias = weights(p, 1, NET_WIDTH);
+        tape_product(t, tape_product(t, member, h.set), weights(p, w, w));
+    const TapeValue next =
+        tape_product(t, tape_rows(t, h.group, 1, &v->next), weights(p, w, w));
+    const TapeValue told = tape_product(t, action, weights(p, NET_ACTION, w));
+    const TapeValue bias = weights(p, 1, w);
     const TapeValue hidden =
         tape_tanh(t, tape_sum(t, tape_sum(t, tape_sum(t, sets, told), next), bias));
-    const TapeValue score = tape_product(t, hidden, weights(p, NET_WIDTH, 1));
+    const TapeValue score = tape_product(t, hidden, weights(p, w, 1));
     const TapeValue out =
         tape_sum(t, score, tape_product(t, action, weights(p, NET_ACTION, 1)));
-    g_assert(p->at == NET_SIZE);
+    g_assert(p->at == net->n);
     return out;
 }
 
@@ -136,31 +164,42 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior)
 
 /* --- files --- */
 
+/* "shape 4 4 256"; false: the line is none. */
+static bool read_shape(const char *line, NetShape *shape)
+{
+    return sscanf(line, "shape %u %u %u", &shape->layers, &shape->heads, &shape->width) ==
+               3 &&
+           shape->layers - 1 < MOST_LAYERS && shape->heads - 1 < MOST_HEADS &&
+           shape->width - 1 < MOST_WIDTH;
+}
+
 TagNet *tag_net_read(const char *file, GError **error)
 {
     g_autofree char *text = NULL;
-    g_autoptr(TagNet) net = g_new0(TagNet, 1);
+    NetShape shape = NET_SHAPE;
     uint32_t n = 0, line = 0;
     if (!g_file_get_contents(file, &text, NULL, error)) {
         g_prefix_error(error, "cannot read the network: ");
         return NULL;
     }
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (char **l = lines; *l; l++) {
+    while (lines[line] && *lines[line] == '#')
         line++;
-        for (char *at = *l; *at && **l != '#';) {
+    line += lines[line] && read_shape(lines[line], &shape);
+    g_autoptr(TagNet) net = tag_net_empty(shape);
+    for (; lines[line]; line++) {
+        for (char *at = lines[line]; *at && *lines[line] != '#';) {
             char *end = NULL;
             const double value = g_ascii_strtod(at, &end);
-            if (end == at || !isfinite(value) || n == NET_SIZE)
+            if (end == at || !isfinite(value) || n == net->n)
                 return refused(error, "%s:%u: expected %u numbers, got '%.20s'", file,
-                               line, (uint32_t)NET_SIZE, at);
+                               line + 1, net->n, at);
             net->weight[n++] = value;
             at = end + strspn(end, " ");
         }
     }
-    if (n != NET_SIZE)
-        return refused(error, "%s: expected %u numbers, got %u", file, (uint32_t)NET_SIZE,
-                       n);
+    if (n != net->n)
+        return refused(error, "%s: expected %u numbers, got %u", file, net->n, n);
     return g_steal_pointer(&net);
 }
 

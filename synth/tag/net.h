@@ -3,14 +3,15 @@
  * included by synth/synth.h.
  *
  *     h_v      = tanh(W x_v)                                       groups and sets have their own W
- *     h'_v     = h_v + tanh(b + sum over kinds k of edges of attention_k(v))      twice
+ *     h'_v     = h_v + tanh(b + sum over heads h of O_h times the sum over kinds k of edges of
+ *                attention_hk(v))            in each layer; with one head without O
  *     score_a  = w tanh(U mean of h over the action's sets + V h of the next + X x_a + c) + Y x_a
  *     prior    = softmax of the scores
  *
- * attention_k(v): over the edges of the kind that lead to v, softmax of leaky(p h_v + q W h_u + r
+ * attention_hk(v): over the edges of the kind that lead to v, softmax of leaky(p h_v + q W h_u + r
  * e), of W h_u + W' e. Kinds: a tensor forward, a tensor backward, placement (from groups to sets,
- * from sets to groups), links. This is as published except for the size (32 in place of 256, one
- * head) and the features of an action: its option, its time and its all-reduces' time. */
+ * from sets to groups), links. This is as published except for the size (TAG has 4 layers, 4 heads
+ * and a width of 256) and the features of an action: its option, its time and its all-reduces'. */
 #pragma once
 
 #include "synth/tag/tag.h"
@@ -64,29 +65,27 @@ typedef struct {
     double *target; /* [n_actions] */
 } NetLesson;
 
-enum { NET_WIDTH = 32, NET_LAYERS = 2, NET_KINDS = 5 };
-
-/* The weights of a layer: W, W', p, q, r for each kind of edges, then the biases of groups and of
- * sets. */
-enum {
-    NET_EDGE_MOST = MAX(NET_PLACED, NET_LINK),
-    NET_KIND_SIZE =
-        NET_WIDTH * NET_WIDTH + NET_EDGE_MOST * NET_WIDTH + 2 * NET_WIDTH + NET_EDGE_MOST,
-    NET_LAYER_SIZE = NET_KINDS * NET_KIND_SIZE + 2 * NET_WIDTH,
-    NET_DECODER_SIZE = 2 * NET_WIDTH * NET_WIDTH + NET_ACTION * NET_WIDTH + NET_WIDTH +
-                       NET_WIDTH + NET_ACTION,
-    NET_SIZE =
-        (NET_GROUP + NET_SET) * NET_WIDTH + NET_LAYERS * NET_LAYER_SIZE + NET_DECODER_SIZE
-};
-
 typedef struct {
-    double weight[NET_SIZE];
+    uint32_t layers, heads, width;
+} NetShape;
+
+/* That of the bundled networks. */
+static const NetShape NET_SHAPE = {2, 1, 32};
+
+/* A layer has W, W', p, q, r for each head and kind of edges, then the biases of groups and of
+ * sets. */
+typedef struct {
+    NetShape shape;
+    uint32_t n;
+    double *weight; /* [n] */
 } TagNet;
 
+/* All weights are 0. */
+TagNet *tag_net_empty(NetShape shape);
 AUTOPTR(tag_net_free, TagNet)
 
-/* Reads a text file: comments that tell the weights' origin, then the weights in order.
- * KILTER_ERROR_INPUT names the line. */
+/* Reads a text file: comments that tell the weights' origin, a line "shape LAYERS HEADS WIDTH"
+ * (without it NET_SHAPE), then the weights in order. KILTER_ERROR_INPUT names the line. */
 TagNet *tag_net_read(const char *file, GError **error);
 
 /* Computes the priors. prior: out, [n_actions], sums to 1. */

@@ -1,7 +1,7 @@
 /* Trains TAG's network and measures whether it pays (TPDS 2023, Sec. 4.2.5, 5.5, 5.7, 5.8). This is
  * a separate program, run by ./run train-tag:
  *
- *     train_tag FOLDER CURVES COMMIT [weights]
+ *     train_tag FOLDER CURVES COMMIT [weights | LAYERS HEADS WIDTH]
  *
  * There are two teachers, on random topologies (random:seed=, from FIRST_SEED on) and all six
  * models:
@@ -13,7 +13,8 @@
  * by epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the
  * iterations until the tree search beats data parallelism, with uniform priors, with those of both
  * networks and of one that never saw the model, and the strategies that the search `best` tries,
- * which uses neither. `weights`: nothing is counted. */
+ * which uses neither. `weights`: nothing is counted. Networks of another shape than the bundled ones
+ * are larger files for --set priors=FILE. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,7 @@ enum {
     MOST = 800, /* iterations of a test */
     GROUPS = 60
 };
+static NetShape trained; /* the networks' */
 static const double RATE = 1e-3, IMBALANCE = 2;
 
 static const char *const MODEL[] = {
@@ -196,7 +198,7 @@ static void note_epoch(void *context, const TagNet *net, uint32_t epoch, double 
 
 static TagNet *learn(const Lessons *lessons, uint32_t epochs, Curve curve)
 {
-    TagNet *net = tag_net_new(SEED);
+    TagNet *net = tag_net_new(trained, SEED);
     curve.lessons = lessons;
     const NetTraining training = {.epochs = epochs,
                                   .batch = BATCH,
@@ -314,6 +316,7 @@ static char *origin_of(const Lessons *lessons, TagMethod teacher, const char *ma
                        const char *commit)
 {
     const bool ahead = teacher == TAG_OWN;
+    g_autoptr(TagNet) net = tag_net_empty(trained);
     return g_strdup_printf(
         "%s Made by ./run train-tag at commit %s: seed %d; %u lessons and %u held out, "
         "%s, six\n"
@@ -321,7 +324,7 @@ static char *origin_of(const Lessons *lessons, TagMethod teacher, const char *ma
         "(synth/tag/net.h).\n",
         mark, commit, SEED, lessons->learnt->len, lessons->held->len,
         ahead ? "strategies one step ahead" : "vertices of tree searches", mark,
-        FIRST_SEED, ahead ? AHEAD_EPOCHS : EPOCHS, NET_SIZE);
+        FIRST_SEED, ahead ? AHEAD_EPOCHS : EPOCHS, net->n);
 }
 
 /* Writes the weights, and gives them back as they are read. */
@@ -330,8 +333,8 @@ static TagNet *keep_network(const char *folder, TagMethod teacher, const char *c
 {
     g_autofree char *origin = origin_of(lessons, teacher, "#", commit);
     g_autofree char *text = tag_net_text(net, origin);
-    g_autofree char *file = g_build_filename(
-        folder, teacher == TAG_OWN ? "ahead.txt" : "network.txt", NULL);
+    g_autofree char *file =
+        g_build_filename(folder, teacher == TAG_OWN ? "ahead.txt" : "network.txt", NULL);
     return g_file_set_contents(file, text, -1, error) ? tag_net_read(file, error) : NULL;
 }
 
@@ -418,8 +421,15 @@ int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
     const bool weights = argc == 5 && strcmp(argv[4], "weights") == 0;
-    if (argc != 4 && !weights) {
-        fprintf(stderr, "usage: train_tag FOLDER CURVES COMMIT [weights]\n");
+    trained = NET_SHAPE;
+    if (argc == 7)
+        trained = (NetShape){(uint32_t)g_ascii_strtoull(argv[4], NULL, 10),
+                             (uint32_t)g_ascii_strtoull(argv[5], NULL, 10),
+                             (uint32_t)g_ascii_strtoull(argv[6], NULL, 10)};
+    if ((argc != 4 && argc != 7 && !weights) ||
+        trained.layers * trained.heads * trained.width == 0) {
+        fprintf(stderr, "usage: train_tag FOLDER CURVES COMMIT [weights | LAYERS HEADS "
+                        "WIDTH]\n");
         return 2;
     }
     if (!train(argv[1], argv[2], argv[3], !weights, &error)) {

@@ -133,8 +133,7 @@ static void test_equal_priors(void **state)
 {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(32);
-    g_autoptr(TagNet) net = tag_net_new(1);
-    memset(net->weight, 0, NET_SIZE * sizeof(double));
+    g_autoptr(TagNet) net = tag_net_empty(NET_SHAPE);
     for (uint32_t k = 0; k < 10; k++) {
         g_auto(Case) c = case_new(rand, 6, 3, 15);
         TagSearch search = {.method = TAG_MCTS,

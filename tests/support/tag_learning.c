@@ -9,12 +9,12 @@
 #include "synth/tag/tape.h"
 #include "tests/support/tag_learning.h"
 
-TagNet *tag_net_new(uint64_t seed)
+TagNet *tag_net_new(NetShape shape, uint64_t seed)
 {
-    TagNet *net = g_new0(TagNet, 1);
+    TagNet *net = tag_net_empty(shape);
     g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)seed);
-    const double most = sqrt(3.0 / NET_WIDTH); /* for a variance of 1 / NET_WIDTH */
-    for (uint32_t i = 0; i < NET_SIZE; i++)
+    const double most = sqrt(3.0 / shape.width); /* for a variance of 1 / width */
+    for (uint32_t i = 0; i < net->n; i++)
         net->weight[i] = g_rand_double_range(rand, -most, most);
     return net;
 }
@@ -22,11 +22,14 @@ TagNet *tag_net_new(uint64_t seed)
 char *tag_net_text(const TagNet *net, const char *comment)
 {
     GString *text = g_string_new(comment);
-    for (uint32_t i = 0; i < NET_SIZE; i++) {
+    if (memcmp(&net->shape, &NET_SHAPE, sizeof NET_SHAPE) != 0)
+        g_string_append_printf(text, "shape %u %u %u\n", net->shape.layers,
+                               net->shape.heads, net->shape.width);
+    for (uint32_t i = 0; i < net->n; i++) {
         char number[G_ASCII_DTOSTR_BUF_SIZE];
         g_string_append(text,
                         g_ascii_formatd(number, sizeof number, "%.6g", net->weight[i]));
-        g_string_append_c(text, i % 8 == 7 || i + 1 == NET_SIZE ? '\n' : ' ');
+        g_string_append_c(text, i % 8 == 7 || i + 1 == net->n ? '\n' : ' ');
     }
     return g_string_free(text, FALSE);
 }
@@ -135,7 +138,7 @@ static void tape_back(const Tape *tape, TapeValue last, const double *last_gradi
         const TapeEntry *entry = tape_entry(tape, k);
         const uint32_t n = entry->rows * entry->columns;
         const bool weights =
-            entry->value >= net->weight && entry->value < net->weight + NET_SIZE;
+            entry->value >= net->weight && entry->value < net->weight + net->n;
         if (entry->kind != TAPE_GIVEN)
             of[k] = k == last ? g_memdup2(last_gradient, n * sizeof *last_gradient)
                               : g_new0(double, n + 1);
@@ -178,7 +181,7 @@ static bool learn_one(void *context, uint32_t i, GError **error)
 {
     (void)error;
     const Batch *b = context;
-    memset(b->gradient[i], 0, NET_SIZE * sizeof(double));
+    memset(b->gradient[i], 0, b->net->n * sizeof(double));
     b->loss[i] =
         tag_net_learn(b->net, b->lesson[i]->view, b->lesson[i]->target, b->gradient[i]);
     return true;
@@ -196,7 +199,7 @@ static void take_step(TagNet *net, Adam *adam, double **gradient, uint32_t n, do
     adam->step++;
     const double r =
         rate * sqrt(1 - pow(BETA2, adam->step)) / (1 - pow(BETA1, adam->step));
-    for (uint32_t w = 0; w < NET_SIZE; w++) {
+    for (uint32_t w = 0; w < net->n; w++) {
         double g = 0;
         for (uint32_t i = 0; i < n; i++)
             g += gradient[i][w] / n;
@@ -221,7 +224,7 @@ static void shuffle(NetLesson **order, uint32_t n, GRand *rand)
 void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
                    const NetTraining *training)
 {
-    const uint32_t size = NET_SIZE, most = MAX(training->batch, 1);
+    const uint32_t size = net->n, most = MAX(training->batch, 1);
     g_autofree double *mean = g_new0(double, size), *square = g_new0(double, size);
     g_autofree double *gradient = g_new(double, (gsize)most *size);
     g_autofree double **of = g_new(double *, most);
@@ -251,7 +254,7 @@ void tag_net_train(TagNet *net, NetLesson *const *lesson, uint32_t n,
 
 double tag_net_mean_loss(const TagNet *net, NetLesson *const *lesson, uint32_t n)
 {
-    g_autofree double *gradient = g_new0(double, NET_SIZE);
+    g_autofree double *gradient = g_new0(double, net->n);
     double sum = 0;
     for (uint32_t i = 0; i < n; i++)
         sum += tag_net_learn(net, lesson[i]->view, lesson[i]->target, gradient);

@@ -7,11 +7,11 @@
 #include "synth/tag/search_state.h"
 
 /* A network with random weights. */
-TagNet *tag_net_new(uint64_t seed);
+TagNet *tag_net_new(NetShape shape, uint64_t seed);
 /* The text of a file that tag_net_read reads. */
 char *tag_net_text(const TagNet *net, const char *comment);
 /* Returns the cross entropy with target [n_actions], a distribution over actions, and adds its
- * gradient to gradient [NET_SIZE]. */
+ * gradient to gradient [net->n]. */
 double tag_net_learn(const TagNet *net, const NetView *view, const double *target,
                      double *gradient);
 /* Sets what running the strategy says to 0 (TAG's Fig. 7). */

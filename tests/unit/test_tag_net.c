@@ -63,17 +63,16 @@ static double loss_of(const TagNet *net, const NetView *view)
 }
 
 /* Checks every 13th weight, so that all kinds are among them. */
-static void test_gradient(void **state)
+static void check_gradient(NetShape shape)
 {
-    (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
-    g_autoptr(TagNet) net = tag_net_new(4);
+    g_autoptr(TagNet) net = tag_net_new(shape, 4);
     g_autoptr(NetView) view = random_view(rand);
-    g_autofree double *gradient = g_new0(double, NET_SIZE);
+    g_autofree double *gradient = g_new0(double, net->n);
     const double loss = tag_net_learn(net, view, TARGET, gradient), step = 1e-5;
     uint32_t large = 0;
     assert_close(loss, loss_of(net, view), 1e-12);
-    for (uint32_t w = 0; w < NET_SIZE; w += 13) {
+    for (uint32_t w = 0; w < net->n; w += 13) {
         double *weight = &net->weight[w];
         const double was = *weight;
         *weight = was + step;
@@ -89,11 +88,18 @@ static void test_gradient(void **state)
     assert_true(large > 300);
 }
 
+static void test_gradient(void **state)
+{
+    (void)state;
+    check_gradient(NET_SHAPE);
+    check_gradient((NetShape){3, 4, 16});
+}
+
 static void test_priors(void **state)
 {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(5);
-    g_autoptr(TagNet) net = tag_net_new(6);
+    g_autoptr(TagNet) net = tag_net_new(NET_SHAPE, 6);
     g_autoptr(NetView) view = random_view(rand);
     double prior[N_ACTIONS], sum = 0;
     tag_net_priors(net, view, prior);
@@ -109,7 +115,7 @@ static void test_file(void **state)
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autoptr(GRand) rand = g_rand_new_with_seed(7);
-    g_autoptr(TagNet) net = tag_net_new(8);
+    g_autoptr(TagNet) net = tag_net_new((NetShape){3, 2, 8}, 8);
     g_autofree char *text = tag_net_text(net, "# a comment\n");
     g_autofree char *file = NULL;
     const int fd = g_file_open_tmp("network-XXXXXX", &file, &error);
@@ -144,7 +150,7 @@ static void keep_weights(void *context, const TagNet *net, uint32_t epoch, doubl
 {
     (void)epoch;
     assert_true(isfinite(loss));
-    memcpy(context, net->weight, NET_SIZE * sizeof(double));
+    memcpy(context, net->weight, net->n * sizeof(double));
 }
 
 /* A few epochs: bit for bit the same weights by 1, 2 and 8 threads, and lessons that were
@@ -163,10 +169,10 @@ static void test_training(void **state)
         lesson[i]->target[i % N_ACTIONS] = 0.75;
         lesson[i]->target[(i + 2) % N_ACTIONS] = 0.25;
     }
-    g_autofree double *first = g_new(double, NET_SIZE);
-    g_autofree double *other = g_new(double, NET_SIZE);
+    const NetShape shape = {2, 2, 32};
+    g_autoptr(TagNet) first = tag_net_empty(shape), other = tag_net_empty(shape);
     for (uint32_t t = 0; t < G_N_ELEMENTS(threads); t++) {
-        g_autoptr(TagNet) net = tag_net_new(10);
+        g_autoptr(TagNet) net = tag_net_new(shape, 10);
         const double before = tag_net_mean_loss(net, lesson, LESSONS);
         const NetTraining training = {.epochs = 6,
                                       .batch = 4,
@@ -174,11 +180,11 @@ static void test_training(void **state)
                                       .seed = 3,
                                       .threads = threads[t],
                                       .after = keep_weights,
-                                      .context = t == 0 ? first : other};
+                                      .context = t == 0 ? first->weight : other->weight};
         tag_net_train(net, lesson, LESSONS, &training);
         assert_true(tag_net_mean_loss(net, lesson, LESSONS) < 0.8 * before);
         if (t > 0)
-            assert_memory_equal(first, other, NET_SIZE * sizeof *first);
+            assert_memory_equal(first->weight, other->weight, net->n * sizeof(double));
     }
     for (uint32_t i = 0; i < LESSONS; i++)
         net_lesson_free(lesson[i]);
@@ -189,7 +195,7 @@ static void test_forgetting(void **state)
 {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(11);
-    g_autoptr(TagNet) net = tag_net_new(12);
+    g_autoptr(TagNet) net = tag_net_new(NET_SHAPE, 12);
     g_autoptr(NetView) a = random_view(rand);
     double with[N_ACTIONS], without[N_ACTIONS], again[N_ACTIONS];
     tag_net_priors(net, a, with);
