@@ -28,7 +28,7 @@ static const char *const MODEL_COLUMN[] = {"global_batch", "seq", "precision"};
 typedef struct {
     GArray *list;
     const Cluster *cluster;
-    Sheets *sheets;
+    const Sheets *sheets;
 } Reading;
 
 static bool is_given(const Csv *csv, const char *column)
@@ -260,7 +260,8 @@ static bool trial_take(const Csv *csv, void *data, GError **error)
 }
 
 /* Reads the trials and takes the table over; NULL if the table cannot be read. */
-static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
+static GArray *read_table(Csv *table, const Cluster *cluster, const Sheets *sheets,
+                          GError **error)
 {
     static const char *const required[] = {"model", NULL};
     g_autoptr(Csv) csv = table;
@@ -274,14 +275,11 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
     for (uint32_t i = 0; i < strategy_table.n; i++)
         g_ptr_array_add(optional, (gpointer)strategy_table.row[i].key);
     g_ptr_array_add(optional, NULL);
-    Reading reading = {.cluster = cluster};
-    if (!csv || !csv_expect(csv, required, (const char *const *)optional->pdata, error) ||
-        !(reading.sheets = sheets_load(error)))
+    Reading reading = {.cluster = cluster, .sheets = sheets};
+    if (!csv || !csv_expect(csv, required, (const char *const *)optional->pdata, error))
         return NULL;
     reading.list = array_owning(Trial, trial_clear);
-    const bool good = csv_each(csv, trial_take, &reading, error);
-    sheets_free(reading.sheets);
-    if (!good)
+    if (!csv_each(csv, trial_take, &reading, error))
         g_clear_pointer(&reading.list, g_array_unref);
     return reading.list;
 }
@@ -289,7 +287,10 @@ static GArray *read_table(Csv *table, const Cluster *cluster, GError **error)
 GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error)
 {
     g_autoptr(GError) failure = NULL;
-    GArray *list = read_table(csv_read(file, &failure), cluster, &failure);
+    g_autoptr(Sheets) sheets = sheets_load(error);
+    if (!sheets)
+        return NULL;
+    GArray *list = read_table(csv_read(file, &failure), cluster, sheets, &failure);
     g_autofree char *hint = list ? NULL : format_hint(file, NULL, 0);
     if (!list)
         kilter_fail(error, failure->code, "%s%s", failure->message, hint);
@@ -297,7 +298,7 @@ GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error
 }
 
 GArray *trial_file_parse(const char *file, const char *text, size_t length,
-                         const Cluster *cluster, GError **error)
+                         const Cluster *cluster, const Sheets *sheets, GError **error)
 {
-    return read_table(csv_parse(file, text, length, error), cluster, error);
+    return read_table(csv_parse(file, text, length, error), cluster, sheets, error);
 }

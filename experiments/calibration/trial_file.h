@@ -30,4 +30,4 @@
 GArray *trial_file_read(const char *file, const Cluster *cluster, GError **error);
 /* The same from text; messages call it `file`. */
 GArray *trial_file_parse(const char *file, const char *text, size_t length,
-                         const Cluster *cluster, GError **error);
+                         const Cluster *cluster, const Sheets *sheets, GError **error);

@@ -32,10 +32,22 @@ static void check_written(const Graph *graph, const char *path)
     fuzz_file_close(memory);
 }
 
-static void check_graph(const Graph *graph, const char *path, const char *canonical)
+/* Building, writing and planning again take more time than all else, so that one input in four is
+ * checked so; the same ones each time. */
+static bool is_deep(const unsigned char *data, size_t size)
 {
-    check_same(graph, canonical, "the full spec builds the same");
-    if (graph_n_ops(graph) <= MOST_WRITTEN)
+    uint32_t sum = 0;
+    for (size_t i = 0; i < size; i++)
+        sum += data[i];
+    return sum % 4 == 0;
+}
+
+static void check_graph(const Graph *graph, const char *path, const char *canonical,
+                        bool deep)
+{
+    if (deep)
+        check_same(graph, canonical, "the full spec builds the same");
+    if (deep && graph_n_ops(graph) <= MOST_WRITTEN)
         check_written(graph, path);
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         fuzz_check(graph_find(graph, graph_tensor(graph, t)->name) == t,
@@ -88,14 +100,15 @@ static void check_plan(const char *path)
 bool fuzz_read(const void *data, size_t size)
 {
     int memory;
+    const bool deep = is_deep(data, size);
     g_autofree char *path = fuzz_file_open(data, size, &memory);
     g_autofree char *canonical = NULL;
     g_autoptr(GError) error = NULL;
     g_autoptr(Graph) graph = model_build(path, 1, &canonical, &error);
     fuzz_check(!graph == (error != NULL), "either a graph or an error");
     if (graph)
-        check_graph(graph, path, canonical);
-    if (graph && graph_n_ops(graph) <= MOST_PLANNED)
+        check_graph(graph, path, canonical, deep);
+    if (graph && deep && graph_n_ops(graph) <= MOST_PLANNED)
         check_plan(path);
     if (!graph)
         fuzz_check_refused(error, NULL);

@@ -46,10 +46,18 @@ static Cluster *cluster(void)
     return made;
 }
 
+static GArray *parsed(const Cluster *on, const char *text, GError **error)
+{
+    static Sheets *sheets = NULL; /* made once */
+    if (!sheets)
+        sheets = sheets_load(NULL);
+    return trial_file_parse("t.csv", text, strlen(text), on, sheets, error);
+}
+
 static GArray *table(const Cluster *on, const char *text)
 {
     g_autoptr(GError) error = NULL;
-    GArray *list = trial_file_parse("t.csv", text, strlen(text), on, &error);
+    GArray *list = parsed(on, text, &error);
     assert_no_error(error);
     return list;
 }
@@ -369,7 +377,7 @@ static void refuses(const char *header, const char *row, const char *expected)
     g_autoptr(GError) error = NULL;
     g_autofree char *text = g_strconcat(header, "\n", row, "\n", NULL);
     g_auto(TrialCluster) fitted = {0};
-    g_autoptr(GArray) list = trial_file_parse("t.csv", text, strlen(text), on, &error);
+    g_autoptr(GArray) list = parsed(on, text, &error);
     if (list)
         assert_false(trial_cluster_fit(on, list, 1, &fitted, &error));
     assert_error(error, KILTER_ERROR_INPUT, expected);
@@ -437,8 +445,7 @@ static void test_mutants(void **state)
         for (gint32 d = g_rand_int_range(rand, 1, DAMAGES + 1); d > 0; d--)
             damage_text(text, rand, piece, G_N_ELEMENTS(piece));
         g_autoptr(GError) error = NULL;
-        g_autoptr(GArray) list =
-            trial_file_parse("t.csv", text->str, strlen(text->str), on, &error);
+        g_autoptr(GArray) list = parsed(on, text->str, &error);
         if (list) {
             for (uint32_t k = 0; k < list->len; k++)
                 assert_true(trial_gpus(&g_array_index(list, Trial, k)) > 0);
