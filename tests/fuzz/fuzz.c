@@ -1,6 +1,7 @@
 /* Checks, files in memory, and damage that keeps structure. */
 #include "tests/fuzz/fuzz.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,69 @@
 #include <unistd.h>
 
 #include "data/base/error.h"
+
+/* --- outcomes --- */
+
+static GHashTable *outcomes; /* what happened -> how often; NULL: not counted */
+static GChecksum *content;   /* of all that was noted */
+
+void fuzz_count(void)
+{
+    outcomes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    content = g_checksum_new(G_CHECKSUM_SHA256);
+}
+
+void fuzz_note(const char *format, ...)
+{
+    va_list list;
+    if (!content)
+        return;
+    va_start(list, format);
+    g_autofree char *text = g_strdup_vprintf(format, list);
+    va_end(list);
+    g_checksum_update(content, (const guchar *)text, (gssize)strlen(text) + 1);
+}
+
+/* What a refusal expected, without the place and what was there. */
+static char *kind_of(const char *message)
+{
+    GString *kind = g_string_new("");
+    const char *from = strstr(message, "expected"), *last = strrchr(message, ':');
+    const char *at = from ? from : last ? last + 1 : message;
+    while (*at && !g_str_has_prefix(at, ", got") && !g_str_has_prefix(at, " near ")) {
+        const char *end = *at == '\'' ? strrchr(at + 1, '\'') : NULL;
+        g_string_append(kind, end ? "'" : "");
+        at = end ? end : at;
+        g_string_append_c(kind, *at++);
+        if (g_str_has_suffix(kind->str, "0x")) /* one of many bytes */
+            at += strspn(at, "0123456789abcdef");
+    }
+    return g_string_free(kind, FALSE);
+}
+
+static void count_refusal(const char *message, const char *file)
+{
+    if (!outcomes)
+        return;
+    char *kind = kind_of(message);
+    const guint n = GPOINTER_TO_UINT(g_hash_table_lookup(outcomes, kind));
+    const char *name = file ? strstr(message, file) : NULL;
+    fuzz_note("%s", name ? name + strlen(file) : kind);
+    g_hash_table_insert(outcomes, kind, GUINT_TO_POINTER(n + 1));
+}
+
+char *fuzz_outcomes(void)
+{
+    g_autoptr(GList) kinds = g_hash_table_get_keys(outcomes);
+    GString *text = g_string_new("");
+    kinds = g_list_sort(kinds, (GCompareFunc)strcmp);
+    for (GList *kind = kinds; kind; kind = kind->next)
+        g_string_append_printf(
+            text, "%u %s\n", GPOINTER_TO_UINT(g_hash_table_lookup(outcomes, kind->data)),
+            (const char *)kind->data);
+    g_string_append_printf(text, "%.16s what is read\n", g_checksum_get_string(content));
+    return g_string_free(text, FALSE);
+}
 
 void fuzz_check(bool holds, const char *what)
 {
@@ -28,6 +92,7 @@ void fuzz_check_refused(const GError *error, const char *file)
                "its message is a line");
     fuzz_check(g_utf8_validate(error->message, -1, NULL), "its message is UTF-8");
     fuzz_check(!file || strstr(error->message, file), "its message names the file");
+    count_refusal(error->message, file);
 }
 
 char *fuzz_file_open(const void *bytes, size_t size, int *descriptor)

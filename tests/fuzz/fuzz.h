@@ -28,6 +28,13 @@ void fuzz_check(bool holds, const char *what);
  * any). */
 void fuzz_check_refused(const GError *error, const char *file);
 
+/* From now on refusals and notes are counted. */
+void fuzz_count(void);
+/* Notes what was read, so that a reader that reads otherwise is noticed. */
+void fuzz_note(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* A line for each kind of refusal with its number, and one for all notes. Caller frees. */
+char *fuzz_outcomes(void);
+
 /* The path of a file in memory that holds the bytes until fuzz_file_close. Caller frees the
  * path. */
 char *fuzz_file_open(const void *bytes, size_t size, int *descriptor);

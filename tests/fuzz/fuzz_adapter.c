@@ -49,6 +49,7 @@ bool fuzz_read(const void *data, size_t size)
     }
     fuzz_check(rank >= 1 && rank <= UINT16_MAX && target && *target,
                "a rank and names of modules");
+    fuzz_note("%u %s", rank, target);
     if (adapter_trained(1, target) > 0)
         fuzz_check(adapter_trained(2, target) > 0, "a wider rank is taken, too");
     return true;

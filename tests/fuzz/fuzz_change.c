@@ -34,6 +34,7 @@ bool fuzz_read(const void *data, size_t size)
     if (cluster_gpus(cluster) > 4096)
         return good;
     g_autofree char *written = cluster_write(cluster);
+    fuzz_note("%s", written);
     g_autoptr(Cluster) again =
         cluster_parse("again.yaml", written, strlen(written), NULL);
     fuzz_check(again, "its file can be read");

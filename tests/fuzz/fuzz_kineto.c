@@ -17,6 +17,8 @@ bool fuzz_read(const void *data, size_t size)
     fuzz_check(good == !error, "either a trace or an error");
     if (!good)
         fuzz_check_refused(error, file);
+    g_autofree char *written = list->len > 0 ? measurements_write(list, NULL) : NULL;
+    fuzz_note("%s", written ? written : "");
     for (guint i = 0; i < list->len; i++) {
         const Measurement *m = &g_array_index(list, Measurement, i);
         fuzz_check(isfinite(m->median_s) && m->median_s > 0 && m->ranks > 0,

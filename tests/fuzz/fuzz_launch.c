@@ -21,6 +21,7 @@ bool fuzz_read(const void *data, size_t size)
     }
     g_autofree char *keys = launch_model_keys(launch, DEVICES);
     fuzz_check(!strchr(keys, '\n'), "keys in one line");
+    fuzz_note("%s", keys);
     g_autoptr(Graph) graph = model_build(MODEL, 1, NULL, NULL);
     Strategy strategy;
     if (!launch_strategy(launch, graph, DEVICES, &strategy, &refusal)) {

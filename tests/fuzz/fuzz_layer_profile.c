@@ -54,6 +54,8 @@ bool fuzz_read(const void *data, size_t size)
         fuzz_check(isfinite(t->forward_s) && t->forward_s >= 0 && t->tmp > 0 &&
                        t->mbs > 0 && t->gpu && t->model && t->kind,
                    "a layer's time");
+        fuzz_note("%s %s %u %u %u %s %.12g", t->gpu, t->model, t->tmp, t->mbs, t->layer,
+                  t->kind, t->forward_s);
         fuzz_check(i == 0 || t[-1].layer <= t->layer, "by layer");
     }
     if (profile->times->len > 0)

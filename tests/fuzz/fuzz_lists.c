@@ -22,6 +22,9 @@ bool fuzz_read(const void *data, size_t size)
                     index.files <= index.tensors && index.in_layers <= index.tensors),
                "numbers of tensors");
     const bool any = groups || good;
+    if (good)
+        fuzz_note("%u %u %u", (guint)index.tensors, (guint)index.files,
+                  (guint)index.in_layers);
     if (groups)
         g_hash_table_unref(groups);
     return any;

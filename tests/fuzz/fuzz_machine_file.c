@@ -19,6 +19,7 @@ static void check_cluster(const MachineFile *machine, const Sheets *sheets)
     if (!(machine_file_inner(machine, sheets, import.sheet) > 0))
         return; /* links without bandwidth: reported when the file is used */
     g_autofree char *text = cluster_write(cluster);
+    fuzz_note("%s", text);
     g_autoptr(Cluster) again = cluster_parse("any.yaml", text, strlen(text), &error);
     fuzz_check(again && !error, "its file is read again");
 }

@@ -36,6 +36,7 @@ bool fuzz_read(const void *data, size_t size)
         return false;
     }
     g_autofree char *written = measurements_write(list, NULL);
+    fuzz_note("%s", written);
     g_autoptr(GArray) again = measurements_new();
     fuzz_check(
         measurements_parse("again.csv", written, strlen(written), again, NULL, NULL) &&

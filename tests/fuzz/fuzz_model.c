@@ -53,6 +53,9 @@ static void check_graph(const Graph *graph, const char *path, const char *canoni
         fuzz_check(graph_find(graph, graph_tensor(graph, t)->name) == t,
                    "names are those of one tensor");
     const GraphFacts a = graph_facts(graph);
+    fuzz_note(
+        "%u %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %.15g",
+        graph_n_ops(graph), a.parameters, a.active_parameters, a.tokens, a.forward_flops);
     fuzz_check(a.active_parameters <= a.parameters,
                "no more parameters work than the model has");
     fuzz_check((a.forward_flops > 0 || graph_has_times(graph)) && a.tokens > 0,

@@ -40,6 +40,7 @@ bool fuzz_read(const void *data, size_t size)
         return alone;
     }
     fuzz_check(!alone, "either the network of listed machines or a cluster");
+    fuzz_note("%s %u", cluster->name, cluster_gpus(cluster));
     if (cluster_gpus(cluster) > MOST_GPUS)
         return true;
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);

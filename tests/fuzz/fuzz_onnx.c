@@ -15,6 +15,9 @@ static void check_again(const char *path, const Graph *graph, const char *canoni
     fuzz_check(again && graph_n_ops(graph) == graph_n_ops(again) &&
                    graph_parameter_count(graph) == graph_parameter_count(again),
                "what it says builds the same");
+    const GraphFacts facts = graph_facts(graph);
+    fuzz_note("%s %u %" G_GUINT64_FORMAT " %.15g", content, graph_n_ops(graph),
+              facts.parameters, facts.forward_flops);
 }
 
 /* The file's name decides its format, so it cannot be in memory. */

@@ -59,6 +59,7 @@ bool fuzz_read(const void *data, size_t size)
     }
     g_autofree char *again = synth_pins_text(bare, NULL);
     fuzz_check(again && strcmp(bare, again) == 0, "what is bare stays as it is");
+    fuzz_note("%s", bare);
     check_search(graph, pins);
     return true;
 }

@@ -19,6 +19,9 @@ static void check_graph(const Graph *graph)
         const OpTimes *times = graph_op_times(graph, id);
         fuzz_check((times != NULL) == op_kind_is_opaque(graph_get_op(graph, id)->kind),
                    "opaque ops have times");
+        fuzz_note("%s", graph_get_op(graph, id)->name);
+        for (uint32_t i = 0; times && i < times->n; i++)
+            fuzz_note("%.12g", time_curve_at(&times->curve[i], 3));
         for (uint32_t i = 0; times && i < times->n; i++)
             fuzz_check(time_curve_at(&times->curve[i], 1) >= 0, "no time is negative");
     }

@@ -31,5 +31,7 @@ bool fuzz_read(const void *data, size_t size)
     fuzz_check(made == !error, "either segments of the model or an error");
     if (!made)
         fuzz_check_refused(error, NULL);
+    for (OpId i = 0; made && i < graph_n_ops(graph); i++)
+        fuzz_note("%u", segment[i]);
     return made;
 }

@@ -23,7 +23,9 @@ bool fuzz_read(const void *data, size_t size)
         g_autofree bool *duplicated = g_new0(bool, sfb->n_ops + 1);
         if (sfb->n_ops > MOST_OPS)
             continue;
-        fuzz_check(sfb_case_solve(sfb, SFB_PAPER, duplicated) <= 0, "a gain, or nothing");
+        const double gain_s = sfb_case_solve(sfb, SFB_PAPER, duplicated);
+        fuzz_check(gain_s <= 0, "a gain, or nothing");
+        fuzz_note("%.9g", gain_s);
         for (uint32_t k = 0; k < sfb->n_ops; k++)
             fuzz_check(!(duplicated[k] && sfb->never[k]), "never means never");
     }

@@ -22,6 +22,7 @@ bool fuzz_read(const void *data, size_t size)
     }
     fuzz_check(slurm->node->len > 0 && slurm->node->len <= SLURM_MOST_NODES, "nodes");
     fuzz_check(slurm_gpus(slurm) > 0, "GPUs");
+    fuzz_note("%u nodes, %u GPUs", slurm->node->len, slurm_gpus(slurm));
     if (slurm->node->len > 20 || size % 16 != 0) /* a cluster reads all data sheets */
         return true;
     const MachineImport import = {.name = "any",

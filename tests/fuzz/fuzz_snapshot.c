@@ -19,6 +19,9 @@ bool fuzz_read(const void *data, size_t size)
                        peak->reserved_bytes <= UINT64_C(1) << 62,
                    "bytes");
         fuzz_check(peak->event <= peak->n_events, "an event");
+        fuzz_note("%u %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT " %u %u", peak->device,
+                  peak->allocated_bytes, peak->reserved_bytes, peak->event,
+                  peak->n_events);
         fuzz_check(d == 0 || peak[-1].device < peak->device, "devices in order");
     }
     return true;

@@ -13,6 +13,8 @@ static void run(const SimTaskFile *tasks)
     fuzz_check(!report == !!error, "either a report or an error");
     if (error)
         fuzz_check_refused(error, NULL);
+    if (report)
+        fuzz_note("%" G_GUINT64_FORMAT, report->time_us);
     for (uint32_t i = 0; report && i < report->n_devices; i++)
         fuzz_check(report->busy_us[i] <= report->time_us, "a device ends in time");
 }

@@ -80,6 +80,7 @@ bool fuzz_read(const void *data, size_t size)
     for (guint i = 0; i < trace->node->len; i++) {
         const TraceNode *node = trace_node(trace, i);
         fuzz_check(node->name && node->group, "texts");
+        fuzz_note("%s %s %d %u", node->name, node->group, node->kind, node->n_deps);
         fuzz_check(node->first_dep + node->n_deps <= trace->dep->len, "dependencies");
         for (uint32_t d = 0; d < node->n_deps; d++)
             fuzz_check(trace_deps(trace, node)[d] < trace->node->len, "on nodes");

@@ -29,5 +29,11 @@ bool fuzz_read(const void *data, size_t size)
     fuzz_check(!trials == !!error, "either trials or an error");
     if (!trials)
         fuzz_check_refused(error, "any.csv");
+    for (uint32_t i = 0; trials && i < trials->len; i++) {
+        const Trial *trial = &g_array_index(trials, Trial, i);
+        fuzz_note("%s %s %s %s %u %d %.12g %.12g", trial->name, trial->model,
+                  trial->planner, trial->options, cluster_gpus(trial->cluster),
+                  trial->failed, trial->measured_s, trial->measured_bytes);
+    }
     return trials && trials->len > 0;
 }
