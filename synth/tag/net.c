@@ -164,15 +164,6 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior)
 
 /* --- files --- */
 
-/* "shape 4 4 256"; false: the line is none. */
-static bool read_shape(const char *line, NetShape *shape)
-{
-    return sscanf(line, "shape %u %u %u", &shape->layers, &shape->heads, &shape->width) ==
-               3 &&
-           shape->layers - 1 < MOST_LAYERS && shape->heads - 1 < MOST_HEADS &&
-           shape->width - 1 < MOST_WIDTH;
-}
-
 TagNet *tag_net_read(const char *file, GError **error)
 {
     g_autofree char *text = NULL;
@@ -185,7 +176,14 @@ TagNet *tag_net_read(const char *file, GError **error)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     while (lines[line] && *lines[line] == '#')
         line++;
-    line += lines[line] && read_shape(lines[line], &shape);
+    if (lines[line] && sscanf(lines[line], "shape %u %u %u", &shape.layers, &shape.heads,
+                              &shape.width) == 3)
+        line++;
+    if (shape.layers - 1 >= MOST_LAYERS || shape.heads - 1 >= MOST_HEADS ||
+        shape.width - 1 >= MOST_WIDTH)
+        return refused(error,
+                       "%s:%u: expected from 1 to %d layers, %d heads and width %d", file,
+                       line, MOST_LAYERS, MOST_HEADS, MOST_WIDTH);
     g_autoptr(TagNet) net = tag_net_empty(shape);
     for (; lines[line]; line++) {
         for (char *at = lines[line]; *at && *lines[line] != '#';) {

@@ -41,14 +41,20 @@ static TapeValue tape_add(Tape *tape, TapeEntry entry)
     return tape->entry->len - 1;
 }
 
+/* A value that is computed of a and b. */
+static TapeValue tape_computed(Tape *tape, TapeKind kind, uint32_t rows, uint32_t columns,
+                               TapeValue a, TapeValue b)
+{
+    return tape_add(tape, (TapeEntry){kind, rows, columns, a, b, NULL, NULL, NULL});
+}
+
 /* --- forward --- */
 
 TapeValue tape_input(Tape *tape, uint32_t rows, uint32_t columns, const double *value)
 {
-    return tape_add(tape, (TapeEntry){.kind = TAPE_GIVEN,
-                                      .rows = rows,
-                                      .columns = columns,
-                                      .value = (double *)value}); /* it is only read */
+    /* it is only read */
+    return tape_add(
+        tape, (TapeEntry){TAPE_GIVEN, rows, columns, 0, 0, NULL, (double *)value, NULL});
 }
 
 TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b)
@@ -56,12 +62,9 @@ TapeValue tape_product(Tape *tape, TapeValue a, TapeValue b)
     const uint32_t rows = tape_entry(tape, a)->rows, inner = tape_entry(tape, a)->columns,
                    columns = tape_entry(tape, b)->columns;
     g_assert(tape_entry(tape, b)->rows == inner);
-    const TapeValue out = tape_add(
-        tape,
-        (TapeEntry){
-            .kind = TAPE_PRODUCT, .rows = rows, .columns = columns, .a = a, .b = b});
+    const TapeValue out = tape_computed(tape, TAPE_PRODUCT, rows, columns, a, b);
     const double *x = tape_entry(tape, a)->value, *y = tape_entry(tape, b)->value;
-    double *z = tape_entry(tape, out)->value;
+    double *restrict z = tape_entry(tape, out)->value;
     for (uint32_t i = 0; i < rows; i++)
         for (uint32_t k = 0; k < inner; k++)
             for (uint32_t j = 0; j < columns; j++)
@@ -75,28 +78,23 @@ TapeValue tape_sum(Tape *tape, TapeValue a, TapeValue b)
                    columns = tape_entry(tape, a)->columns;
     const uint32_t b_rows = tape_entry(tape, b)->rows;
     g_assert(tape_entry(tape, b)->columns == columns && (b_rows == rows || b_rows == 1));
-    const TapeValue out = tape_add(
-        tape,
-        (TapeEntry){.kind = TAPE_SUM, .rows = rows, .columns = columns, .a = a, .b = b});
+    const TapeValue out = tape_computed(tape, TAPE_SUM, rows, columns, a, b);
     const double *x = tape_entry(tape, a)->value, *y = tape_entry(tape, b)->value;
+    double *restrict z = tape_entry(tape, out)->value;
     for (uint32_t i = 0; i < rows * columns; i++)
-        tape_entry(tape, out)->value[i] = x[i] + y[b_rows == 1 ? i % columns : i];
+        z[i] = x[i] + y[b_rows == 1 ? i % columns : i];
     return out;
 }
 
 static TapeValue map(Tape *tape, TapeKind kind, TapeValue a)
 {
-    const uint32_t n = tape_entry(tape, a)->rows * tape_entry(tape, a)->columns;
-    const TapeValue out =
-        tape_add(tape, (TapeEntry){.kind = kind,
-                                   .rows = tape_entry(tape, a)->rows,
-                                   .columns = tape_entry(tape, a)->columns,
-                                   .a = a});
+    const uint32_t rows = tape_entry(tape, a)->rows,
+                   columns = tape_entry(tape, a)->columns;
+    const TapeValue out = tape_computed(tape, kind, rows, columns, a, 0);
     const double *x = tape_entry(tape, a)->value;
-    for (uint32_t i = 0; i < n; i++)
-        tape_entry(tape, out)->value[i] = kind == TAPE_TANH ? tanh(x[i])
-                                          : x[i] < 0        ? TAPE_SLOPE * x[i]
-                                                            : x[i];
+    double *restrict z = tape_entry(tape, out)->value;
+    for (uint32_t i = 0; i < rows * columns; i++)
+        z[i] = kind == TAPE_TANH ? tanh(x[i]) : x[i] < 0 ? TAPE_SLOPE * x[i] : x[i];
     return out;
 }
 
@@ -113,10 +111,8 @@ TapeValue tape_leaky(Tape *tape, TapeValue a)
 TapeValue tape_rows(Tape *tape, TapeValue a, uint32_t n, const uint32_t *row)
 {
     const uint32_t columns = tape_entry(tape, a)->columns;
-    const TapeValue out = tape_add(
-        tape,
-        (TapeEntry){
-            .kind = TAPE_ROWS, .rows = n, .columns = columns, .a = a, .index = row});
+    const TapeValue out = tape_computed(tape, TAPE_ROWS, n, columns, a, 0);
+    tape_entry(tape, out)->index = row;
     for (uint32_t i = 0; i < n; i++) {
         g_assert(row[i] < tape_entry(tape, a)->rows);
         memcpy(&tape_entry(tape, out)->value[i * columns],
@@ -131,13 +127,9 @@ TapeValue tape_attend(Tape *tape, TapeValue score, TapeValue value, uint32_t n_r
     const uint32_t n = tape_entry(tape, value)->rows,
                    columns = tape_entry(tape, value)->columns;
     g_assert(tape_entry(tape, score)->rows == n && tape_entry(tape, score)->columns == 1);
-    const TapeValue out = tape_add(tape, (TapeEntry){.kind = TAPE_ATTEND,
-                                                     .rows = n_rows,
-                                                     .columns = columns,
-                                                     .a = score,
-                                                     .b = value,
-                                                     .index = to,
-                                                     .part = g_new(double, n + 1)});
+    const TapeValue out = tape_computed(tape, TAPE_ATTEND, n_rows, columns, score, value);
+    tape_entry(tape, out)->index = to;
+    tape_entry(tape, out)->part = g_new(double, n + 1);
     g_autofree double *most = g_new(double, n_rows + 1);
     g_autofree double *sum = g_new0(double, n_rows + 1);
     const double *s = tape_entry(tape, score)->value, *v = tape_entry(tape, value)->value;

@@ -143,6 +143,14 @@ static void test_file(void **state)
         assert_null(none);
         assert_error(wrong, KILTER_ERROR_INPUT, "expected");
     }
+    static const char *const SHAPES[] = {"shape 0 1 32\n1\n", "shape 2 17 32\n1\n",
+                                         "shape 2 1 4000000000\n1\n"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SHAPES); i++) {
+        assert_true(g_file_set_contents(file, SHAPES[i], -1, NULL));
+        g_autoptr(GError) wrong = NULL;
+        assert_null(tag_net_read(file, &wrong));
+        assert_error(wrong, KILTER_ERROR_INPUT, "1: expected from 1 to 16 layers");
+    }
     g_unlink(file);
 }
 
