@@ -78,6 +78,44 @@ void exec_replay_train(ExecReplay *replay)
     replay_rooms_new(replay);
 }
 
+/* The instances that an instruction reads and makes; returns their number. */
+static uint32_t replay_touches(const ExecReplay *replay, const Instr *instr,
+                               PlacedOperand of[OP_MAX_IN + OP_MAX_OUT])
+{
+    const Instances *instances = replay->cuts->layout.instances;
+    const uint32_t n = instances_uses(instances, replay->graph, instr, of);
+    return n + instances_makes(instances, replay->graph, instr, of + n);
+}
+
+void exec_replay_lean(ExecReplay *replay, const bool *keep)
+{
+    const Program *program = replay->plan->program;
+    PlacedOperand of[OP_MAX_IN + OP_MAX_OUT];
+    g_assert(!replay->room && !replay->last);
+    replay->keep = keep;
+    replay->last =
+        g_new0(uint32_t, (size_t)replay->cuts->layout.instances->n_places * FORM_MAX);
+    items_at (const Instr, instr, i, program->instr, program->n) {
+        const uint32_t n = replay_touches(replay, instr, of);
+        for (uint32_t k = 0; k < n; k++)
+            replay->last[placed_cell(&of[k])] = i;
+    }
+}
+
+/* Frees what the running instruction was the last to use. */
+static void drop_used(ExecReplay *replay, const Instr *instr)
+{
+    PlacedOperand of[OP_MAX_IN + OP_MAX_OUT];
+    const uint32_t n = replay->last ? replay_touches(replay, instr, of) : 0;
+    for (uint32_t k = 0; k < n; k++) {
+        const size_t cell = placed_cell(&of[k]);
+        if (replay->last[cell] != replay->at || replay->keep[of[k].tensor])
+            continue;
+        replay_release(replay, MEMORY_BUFFERS, replay->held[cell]);
+        g_clear_pointer(&replay->held[cell], g_free);
+    }
+}
+
 void exec_replay_free(ExecReplay *replay)
 {
     if (!replay)
@@ -91,7 +129,8 @@ void exec_replay_free(ExecReplay *replay)
     if (replay->room)
         replay_rooms_free(replay);
     free_each(replay->now, replay->peak, replay->held, replay->partial, replay->added,
-              replay->moved, replay->checked, replay->rest, replay->seconds);
+              replay->moved, replay->checked, replay->rest, replay->seconds,
+              replay->last);
     exec_cuts_free(replay->cuts);
     g_free(replay);
 }
@@ -136,6 +175,7 @@ static bool run_program(ExecReplay *replay, bool timed, GError **error)
         const double start = timed ? exec_backend_seconds(replay->backend) : 0;
         if (!run_instr(replay, instr, error))
             return false;
+        drop_used(replay, instr);
         if (timed) {
             exec_backend_synchronise(replay->backend);
             replay->seconds[replay->at] = exec_backend_seconds(replay->backend) - start;

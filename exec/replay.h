@@ -36,6 +36,10 @@ AUTOPTR(exec_replay_free, ExecReplay)
  * anything is loaded. */
 void exec_replay_train(ExecReplay *replay);
 
+/* Makes the replay free every instance after the instruction that reads or makes it last, but for
+ * those of tensors in keep [n_tensors], which must outlive it. To be called as the one above. */
+void exec_replay_lean(ExecReplay *replay, const bool *keep);
+
 /* Loads the values of exec_value_new, in the forms in which they lie at rest. */
 bool exec_replay_load(ExecReplay *replay, uint64_t seed, GError **error);
 

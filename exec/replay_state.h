@@ -28,6 +28,9 @@ struct ExecReplay {
     uint32_t *lies, *filled;
     /* [instruction], [instruction + 1]: range in `leaves` of the buffers that it uses last */
     uint32_t *first_leaving, *leaves;
+    /* a lean replay: [tensor], and [instance]: the last instruction that uses it */
+    const bool *keep;
+    uint32_t *last;
     bool *partial;   /* [instance]: the replicas still have to be summed */
     uint32_t *added; /* [instance]: microbatches that have added to it */
     bool *moved;     /* [instance]: its contents have gone to another instance */

@@ -52,9 +52,8 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
     return true;
 }
 
-bool exec_is_small(const Graph *graph, GError **error)
+bool exec_is_small(const Graph *graph, double most, GError **error)
 {
-    const double most = 0x1p27;
     double elements = 0;
     for (TensorId t = 0; t < graph_n_tensors(graph); t++)
         elements += (double)tensor_elements(graph_tensor(graph, t));

@@ -8,6 +8,9 @@
  * program of the other. KILTER_ERROR_INPUT names the first difference. */
 bool exec_same_structure(const Graph *a, const Graph *b, GError **error);
 
-/* Whether a graph can be run in float64. Models shrink by their parameters; a graph read from a
- * file has none and must be small itself, else KILTER_ERROR_INPUT. */
-bool exec_is_small(const Graph *graph, GError **error);
+/* Elements of all tensors of a graph: of one that runs in seconds, and in a minute. */
+#define EXEC_SECONDS 0x1p27
+#define EXEC_MINUTE  0x1p30
+/* Whether a graph has at most so many. Models shrink by their parameters; a graph read from a file
+ * has none and must be small itself, else KILTER_ERROR_INPUT. */
+bool exec_is_small(const Graph *graph, double most, GError **error);

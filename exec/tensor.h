@@ -29,6 +29,8 @@ void exec_run_op(const Graph *graph, OpId op, const ExecTensor *in, ExecTensor *
 /* Runs the whole graph on one device: value[t] for every tensor t; inputs, parameters and optimizer
  * states are given by the caller, the rest is allocated here. */
 void exec_run_graph(const Graph *graph, ExecTensor *value);
+/* The same for one op, whose inputs must be there. */
+void exec_run_one(const Graph *graph, OpId id, ExecTensor *value);
 
 /* [tensor]: how ops read it. Free with g_free. */
 typedef struct ExecReading ExecReading;

@@ -265,20 +265,66 @@ static void count_routed(const Verify *v, const Op *op)
     }
 }
 
-static void measure_roles(Verify *v)
+static void measure_role(Verify *v, TensorId t)
 {
-    for (TensorId t = 0; t < graph_n_tensors(v->graph); t++) {
-        double *largest = &v->magnitude[graph_tensor(v->graph, t)->role];
-        *largest = fmax(*largest, exec_magnitude(&v->want[t]));
+    double *largest = &v->magnitude[graph_tensor(v->graph, t)->role];
+    *largest = fmax(*largest, exec_magnitude(&v->want[t]));
+}
+
+/* [tensor]: whether it is compared. The caller frees them. */
+static bool *find_results(const Graph *graph)
+{
+    bool *is = g_new0(bool, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const TensorId gradient = graph_gradient(graph, t),
+                       next = graph_updated(graph, t);
+        if (graph_tensor(graph, t)->role == ROLE_PARAMETER && gradient != GRAPH_NONE)
+            is[gradient] = true;
+        if (next != GRAPH_NONE)
+            is[next] = true;
+    }
+    if (graph_loss(graph) != GRAPH_NONE)
+        is[graph_loss(graph)] = true;
+    return is;
+}
+
+/* Runs the model op by op. Values are freed after the op that reads them last, but for those in
+ * keep [tensor], if it is not NULL. */
+static void run_reference(Verify *v, const bool *keep)
+{
+    const Graph *graph = v->graph;
+    g_autofree OpId *last = g_new(OpId, graph_n_tensors(graph));
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        last[t] = graph_tensor(graph, t)->producer;
+        if (last[t] == GRAPH_NONE)
+            measure_role(v, t);
+    }
+    ops_each (op, id, graph)
+        for (uint32_t i = 0; i < op->n_in; i++)
+            last[op->in[i]] = id;
+    ops_each (op, id, graph) {
+        exec_run_one(graph, id, v->want);
+        if (op->kind == OP_ROUTE)
+            count_routed(v, op);
+        for (uint32_t o = 0; o < op->n_out; o++)
+            measure_role(v, op->out[o]);
+        for (uint32_t i = 0; keep && i < op->n_in + op->n_out; i++) {
+            const TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
+            if (last[t] == id && !keep[t] && v->want[t].data)
+                exec_tensor_clear(&v->want[t]);
+        }
     }
 }
 
-bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
-                 uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
+/* Runs plan and model; keep: the tensors whose values stay; NULL: all, of which then the first
+ * wrong one is found. */
+static bool verify_run(ExecBackend *backend, const Plan *plan, const Graph *graph,
+                       uint64_t seed, double tolerance, const bool *keep,
+                       ExecVerdict *verdict, GError **error)
 {
-    g_assert(tolerance > 0);
-    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, error);
+    if (replay && keep)
+        exec_replay_lean(replay, keep);
     if (!replay || !exec_replay_load(replay, seed, error) ||
         !exec_replay_run(replay, error))
         return false;
@@ -289,17 +335,28 @@ bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                 .want = exec_values_new(graph, seed),
                 .tolerance = tolerance,
                 .verdict = verdict};
-    exec_run_graph(graph, v.want);
-    measure_roles(&v);
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        if (graph_get_op(graph, id)->kind == OP_ROUTE)
-            count_routed(&v, graph_get_op(graph, id));
+    run_reference(&v, keep);
     bool good = compare_results(&v, error);
     verdict->right = good && verdict->error <= tolerance;
-    if (good && !verdict->right)
+    if (good && !verdict->right && !keep)
         good = find_first_wrong(&v, error);
     exec_values_free(graph, v.want);
     return good;
+}
+
+bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
+                 uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
+{
+    g_assert(tolerance > 0);
+    g_autofree bool *keep = find_results(graph);
+    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
+    if (!verify_run(backend, plan, graph, seed, tolerance, keep, verdict, error))
+        return false;
+    if (verdict->right)
+        return true;
+    exec_verdict_clear(verdict);
+    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
+    return verify_run(backend, plan, graph, seed, tolerance, NULL, verdict, error);
 }
 
 double exec_tolerance(const ExecBackend *backend)
@@ -340,18 +397,32 @@ static Program *few_microbatches(const Program *program)
     return few;
 }
 
+/* The small model for so many devices, 0: as small as can be; NULL if it is not small. */
+static Graph *small_model(const Plan *plan, const Graph *graph, const Program *few,
+                          uint32_t n_devices, GRand *random, char **canonical,
+                          GError **error)
+{
+    g_autofree char *spec = model_shrink(plan->model, n_devices,
+                                         few->n_microbatches * whole_samples(plan, graph),
+                                         exec_even(&plan->strategy), random);
+    g_autoptr(Graph) built =
+        model_build_from(spec, plan->content, plan->n_devices, canonical, error);
+    const double most = n_devices ? EXEC_SECONDS : EXEC_MINUTE;
+    return built && exec_is_small(built, most, error) ? g_steal_pointer(&built) : NULL;
+}
+
 Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Graph **small,
                        GError **error)
 {
     g_autoptr(Program) few = few_microbatches(plan->program);
-    g_autofree char *spec = model_shrink(plan->model, plan->n_devices,
-                                         few->n_microbatches * whole_samples(plan, graph),
-                                         exec_even(&plan->strategy), random);
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
-        model_build_from(spec, plan->content, plan->n_devices, &canonical, error);
-    if (!built || !exec_is_small(built, error) ||
-        !exec_same_structure(graph, built, error) ||
+        small_model(plan, graph, few, plan->n_devices, random, &canonical, NULL);
+    if (!built) {
+        let_go(canonical, g_free);
+        built = small_model(plan, graph, few, 0, random, &canonical, error);
+    }
+    if (!built || !exec_same_structure(graph, built, error) ||
         !program_check(plan->program, graph, error) || !program_check(few, built, error))
         return NULL;
     Plan *copy = plan_new();

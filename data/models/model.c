@@ -144,7 +144,7 @@ static bool build_entry(const char *spec, const ModelEntry *entry, const char *l
 
 /* --- files --- */
 
-enum { DEFAULT_SEQ = 4096, SMALL_SEQ = 9 };
+enum { DEFAULT_SEQ = 4096, SMALL_SEQ = 9, LEAST_SEQ = 3 };
 
 /* May stand before the name of a file; what the file is, its content says. */
 #define PROFILE_PREFIX "profile:"
@@ -214,7 +214,9 @@ static Graph *build_architecture(const ModelOfFile *of, Architecture *a,
     if (small > 0)
         architecture_shrink(a, small, seq);
     ArchitectureSizes sizes = {.batch = model_size(params, "global_batch"),
-                               .seq = small > 0 ? MIN(seq, SMALL_SEQ) : seq,
+                               .seq = small == 0                    ? seq
+                                      : small % 1000 == SMALL_LEAST ? MIN(seq, LEAST_SEQ)
+                                                                    : MIN(seq, SMALL_SEQ),
                                .mtp = a->patch ? 0 : model_size(params, "mtp"),
                                .patches = a->patch ? 0 : model_size(params, "patches"),
                                .capacity_factor =

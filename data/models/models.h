@@ -85,6 +85,8 @@ typedef struct {
 /* One row for each key of the models' parameters. */
 extern const ModelSmall MODEL_SMALL_TABLE[];
 extern const uint32_t MODEL_SMALL_TABLE_SIZE;
+/* The parameter `small` of models in files that are as small as can be, but for thousands. */
+enum { SMALL_LEAST = 1 };
 
 extern const ModelEntry MODEL_TABLE[];
 extern const uint32_t MODEL_TABLE_SIZE;

@@ -49,7 +49,6 @@ static uint64_t vary(GRand *random, uint64_t size)
 /* The size that a row says, varied if `random` is not NULL. */
 static uint64_t size_of(const ModelSmall *row, uint32_t n_devices, GRand *random)
 {
-    KILTER_ASSERT(n_devices > 0);
     const uint64_t size = row->base + (uint64_t)row->step * n_devices;
     return MAX(2, vary(random, MIN(size, row->cap)));
 }
@@ -111,9 +110,10 @@ static uint64_t shrunk(const Shrink *s, const ModelSmall *row, uint64_t value)
     case SMALL_BYTES:
         return ELEMENT_BYTES * vary(s->random, 1 + 2 * s->n_devices);
     case SMALL_DEVICES:
-        return value > 0 ? value
-               : s->even ? 1000 * s->even + vary(s->random, MIN(s->n_devices, 900))
-                         : vary(s->random, s->n_devices);
+        return value > 0       ? value
+               : !s->n_devices ? 1000 * s->even + SMALL_LEAST
+               : s->even       ? 1000 * s->even + vary(s->random, MIN(s->n_devices, 900))
+                               : vary(s->random, MAX(s->n_devices, SMALL_LEAST + 1));
     case SMALL_ROOM:
         return row->base;
     }

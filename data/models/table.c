@@ -157,7 +157,7 @@ const ModelSmall MODEL_SMALL_TABLE[] = {
     {"pool", SMALL_SIZE, 2, 0, 2},
     {"fc", SMALL_SIZE, 1, 3, 17},
     {"classes", SMALL_SIZE, 3, 2, 11},
-    {"seq", SMALL_SIZE, 9, 0, 9},
+    {"seq", SMALL_SIZE, 3, 6, 9},
     {"documents", SMALL_SIZE, 3, 0, 3},
     {"ffn", SMALL_SIZE, 2, 3, 19},
     {"vocab", SMALL_SIZE, 3, 4, 23},

@@ -35,7 +35,7 @@ static GRand *shape_random(uint64_t seed, int shape)
 static void verify_say_size(const Graph *graph, double times, uint32_t devices)
 {
     /* plain C; of an op on a device */
-    const double flops_per_s = 5e8, each_bytes = 4000, each_s = 3e-6;
+    const double flops_per_s = 5e8, each_bytes = 450, each_s = 3e-6;
     const double each = (double)graph_n_ops(graph) * devices;
     double flops = 0;
     for (OpId id = 0; id < graph_n_ops(graph); id++)
@@ -74,7 +74,7 @@ static bool verify_theory(const char *model, const Own *own,
         g_autofree char *spec = model_shrink(canonical, THEORY_DEVICES, 1, 0, random);
         g_autoptr(Graph) small = model_build(spec, THEORY_GPUS, NULL, error);
         g_clear_pointer(&random, g_rand_free);
-        good = small && exec_is_small(small, error) &&
+        good = small && exec_is_small(small, EXEC_SECONDS, error) &&
                exec_same_structure(graph, small, error);
         if (good && i == 0)
             verify_say_size(small, THEORY_TIMES * shapes, 1);

@@ -4,6 +4,7 @@
 #include "data/models/models.h"
 #include "synth/planners/planner.h"
 #include "tests/conformance/verify_cases.h"
+#include "tests/support/made_plan.h"
 
 /* --- plans of the planners --- */
 
@@ -89,13 +90,29 @@ static void test_shrunk_named_models(void **state)
                 continue; /* of images */
             g_autoptr(Graph) graph = model_build(large, 8, &canonical, &error);
             assert_no_error(error);
-            g_autofree char *spec = model_shrink(canonical, 3, 1, 0, NULL);
+            const uint32_t devices = (m + i) % 2 ? 3 : 0; /* 0: as small as can be */
+            g_autofree char *spec = model_shrink(canonical, devices, 1, 0, NULL);
             g_autoptr(Graph) small = model_build(spec, 1, &unused, &error);
             assert_no_error(error);
             if (!exec_same_structure(graph, small, &error) ||
-                !exec_is_small(small, &error))
+                !exec_is_small(small, EXEC_SECONDS, &error))
                 fail_msg("%s as %s: %s", large, spec, error->message);
         }
+}
+
+/* A long pipeline, whose small model has many elements unless it is as small as can be. */
+static void test_least_model(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) small = NULL;
+    g_auto(Made) made =
+        made_plan("manual", "qwen3-30b-a3b:global_batch=1024", "8x8xh100-sxm@8xib-ndr",
+                  "pp=16 ep=4 schedule=gpipe micro_batch=1");
+    g_autoptr(Plan) plan = exec_shrink_plan(made.plan, made.graph, NULL, &small, &error);
+    assert_no_error(error);
+    assert_non_null(strstr(plan->model, "small=1,"));
+    assert_true(exec_is_small(small, EXEC_SECONDS, NULL));
 }
 
 /* A parameter that the table left out would keep its size. */
@@ -365,6 +382,7 @@ int main(void)
         cmocka_unit_test(test_random_plans),
         cmocka_unit_test(test_shrunk_models_keep_their_structure),
         cmocka_unit_test(test_shrunk_named_models),
+        cmocka_unit_test(test_least_model),
         cmocka_unit_test(test_every_parameter_has_its_small_value),
         cmocka_unit_test(test_other_models_differ),
         cmocka_unit_test(test_the_right_small_plan),
