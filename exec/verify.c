@@ -4,6 +4,7 @@
 #include "data/base/free.h"
 #include "data/models/model.h"
 #include "data/program/period.h"
+#include "exec/replay_state.h"
 #include "exec/shrink.h"
 
 #include <math.h>
@@ -18,6 +19,7 @@ typedef struct {
     const Plan *plan;
     const Graph *graph;
     ExecReplay *replay;
+    const bool *is_result;   /* [tensor]: it is compared */
     ExecTensor *want;        /* [tensor], values of the single-device run */
     double magnitude[ROLES]; /* largest element of all tensors of a role */
     double tolerance;
@@ -30,39 +32,20 @@ static double scale_of(const Verify *v, TensorId id)
                SMALL_SHARE * v->magnitude[graph_tensor(v->graph, id)->role]);
 }
 
-static void drop_shards(const Verify *v, ExecShard *shard)
-{
-    for (uint32_t local = 0; local < v->backend->n_local; local++)
-        if (shard[v->backend->first + local].data)
-            v->backend->ops->release(v->backend, local,
-                                     shard[v->backend->first + local].data);
-    g_free(shard);
-}
-
 /* The shards to compare: the instance's own, or, for partial sums, their totals, which the caller
  * drops. NULL on failure. */
-static ExecShard *sum_shards(const Verify *v, uint32_t group, TensorId id, Form form,
-                             bool partial, const ExecShard *from, GError **failure)
+static ExecShard *sum_shards(const Verify *v, uint32_t group, Form form, bool partial,
+                             const ExecShard *from, GError **failure)
 {
-    const ExecBackendOps *ops = v->backend->ops;
-    ExecShard *sum = g_memdup2(from, v->backend->n_ranks * sizeof *sum);
-    bool good = true;
-    for (uint32_t local = 0; local < v->backend->n_local; local++) {
-        ExecShard *own = &sum[v->backend->first + local];
-        if (own->data)
-            good &= (own->data = ops->allocate(v->backend, local,
-                                               exec_shard_room(v->backend, own))) != NULL;
-    }
-    if (!good)
-        kilter_fail(failure, KILTER_ERROR_FAILED, "no memory to sum %s",
-                    graph_tensor(v->graph, id)->name);
+    ExecShard *sum = replay_shapes(v->replay, from);
     const ExecMembers members = (form_inside(form) == FORM_REDUCE ? EXEC_INSIDE : 0) |
                                 (form_shards(form) == FORM_REDUCE ? EXEC_SHARDS : 0) |
                                 (partial ? EXEC_ACROSS : 0);
-    if (good && exec_replay_exchange(v->replay, group, members, COLLECTIVE_ALL_REDUCE,
-                                     from, sum, failure))
+    if (replay_allocate(v->replay, group, sum, failure) &&
+        exec_replay_exchange(v->replay, group, members, COLLECTIVE_ALL_REDUCE, from, sum,
+                             failure))
         return sum;
-    drop_shards(v, sum);
+    replay_drop(v->replay, sum);
     return NULL;
 }
 
@@ -117,7 +100,7 @@ static bool instance_error(const Verify *v, uint32_t group, uint32_t microbatch,
     if (!shard) /* its contents have gone to another instance */
         return true;
     if (form_inside(form) == FORM_REDUCE || form_shards(form) == FORM_REDUCE || partial)
-        if (!(sum = sum_shards(v, group, id, form, partial, shard, failure)))
+        if (!(sum = sum_shards(v, group, form, partial, shard, failure)))
             return false;
     g_autofree double *each = g_new0(double, n_ranks);
     for (uint32_t local = 0; local < v->backend->n_local; local++) {
@@ -126,7 +109,7 @@ static bool instance_error(const Verify *v, uint32_t group, uint32_t microbatch,
             each[r] = part_error(v, id, local, sum ? &sum[r] : &shard[r]);
     }
     if (sum)
-        drop_shards(v, sum);
+        replay_drop(v->replay, sum);
     exec_backend_maximum(v->backend, each, n_ranks);
     for (uint32_t r = 0; r < n_ranks; r++)
         if (each[r] > *error) {
@@ -204,18 +187,11 @@ static bool compare_updated(const Verify *v, TensorId old, TensorId next,
 
 static bool compare_results(const Verify *v, GError **failure)
 {
-    if (graph_loss(v->graph) != GRAPH_NONE &&
-        !compare_all_forms(v, graph_loss(v->graph), failure))
-        return false;
-    for (TensorId t = 0; t < graph_n_tensors(v->graph); t++) {
-        const TensorId gradient = graph_gradient(v->graph, t);
-        const TensorId next = graph_updated(v->graph, t);
-        if (graph_tensor(v->graph, t)->role == ROLE_PARAMETER && gradient != GRAPH_NONE &&
-            !compare_all_forms(v, gradient, failure))
+    tensors_each (tensor, t, v->graph)
+        if (v->is_result[t] &&
+            !(tensor->role == ROLE_UPDATED ? compare_updated(v, tensor->of, t, failure)
+                                           : compare_all_forms(v, t, failure)))
             return false;
-        if (next != GRAPH_NONE && !compare_updated(v, t, next, failure))
-            return false;
-    }
     return true;
 }
 
@@ -275,22 +251,17 @@ static void measure_role(Verify *v, TensorId t)
 static bool *find_results(const Graph *graph)
 {
     bool *is = g_new0(bool, graph_n_tensors(graph));
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
-        const TensorId gradient = graph_gradient(graph, t),
-                       next = graph_updated(graph, t);
-        if (graph_tensor(graph, t)->role == ROLE_PARAMETER && gradient != GRAPH_NONE)
+    tensors_each (tensor, t, graph) {
+        const TensorId gradient = graph_gradient(graph, t);
+        is[t] |= tensor->role == ROLE_UPDATED || tensor->role == ROLE_LOSS;
+        if (tensor->role == ROLE_PARAMETER && gradient != GRAPH_NONE)
             is[gradient] = true;
-        if (next != GRAPH_NONE)
-            is[next] = true;
     }
-    if (graph_loss(graph) != GRAPH_NONE)
-        is[graph_loss(graph)] = true;
     return is;
 }
 
-/* Runs the model op by op. Values are freed after the op that reads them last, but for those in
- * keep [tensor], if it is not NULL. */
-static void run_reference(Verify *v, const bool *keep)
+/* Runs the model op by op; lean: frees values after the op that reads them last. */
+static void run_reference(Verify *v, bool lean)
 {
     const Graph *graph = v->graph;
     g_autofree OpId *last = g_new(OpId, graph_n_tensors(graph));
@@ -308,23 +279,26 @@ static void run_reference(Verify *v, const bool *keep)
             count_routed(v, op);
         for (uint32_t o = 0; o < op->n_out; o++)
             measure_role(v, op->out[o]);
-        for (uint32_t i = 0; keep && i < op->n_in + op->n_out; i++) {
+        for (uint32_t i = 0; lean && i < op->n_in + op->n_out; i++) {
             const TensorId t = i < op->n_in ? op->in[i] : op->out[i - op->n_in];
-            if (last[t] == id && !keep[t] && v->want[t].data)
+            if (last[t] == id && !v->is_result[t] && v->want[t].data)
                 exec_tensor_clear(&v->want[t]);
         }
     }
 }
 
-/* Runs plan and model; keep: the tensors whose values stay; NULL: all, of which then the first
- * wrong one is found. */
+/* Runs plan and model. lean: only the values of results stay; else the first wrong one of all is
+ * found. */
 static bool verify_run(ExecBackend *backend, const Plan *plan, const Graph *graph,
-                       uint64_t seed, double tolerance, const bool *keep,
-                       ExecVerdict *verdict, GError **error)
+                       uint64_t seed, double tolerance, bool lean, ExecVerdict *verdict,
+                       GError **error)
 {
+    g_autofree bool *is_result = find_results(graph);
+    exec_verdict_clear(verdict);
+    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, graph, error);
-    if (replay && keep)
-        exec_replay_lean(replay, keep);
+    if (replay && lean)
+        exec_replay_lean(replay, is_result);
     if (!replay || !exec_replay_load(replay, seed, error) ||
         !exec_replay_run(replay, error))
         return false;
@@ -332,13 +306,14 @@ static bool verify_run(ExecBackend *backend, const Plan *plan, const Graph *grap
                 .plan = plan,
                 .graph = graph,
                 .replay = replay,
+                .is_result = is_result,
                 .want = exec_values_new(graph, seed),
                 .tolerance = tolerance,
                 .verdict = verdict};
-    run_reference(&v, keep);
+    run_reference(&v, lean);
     bool good = compare_results(&v, error);
     verdict->right = good && verdict->error <= tolerance;
-    if (good && !verdict->right && !keep)
+    if (good && !verdict->right && !lean)
         good = find_first_wrong(&v, error);
     exec_values_free(graph, v.want);
     return good;
@@ -348,15 +323,10 @@ bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                  uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
 {
     g_assert(tolerance > 0);
-    g_autofree bool *keep = find_results(graph);
-    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
-    if (!verify_run(backend, plan, graph, seed, tolerance, keep, verdict, error))
-        return false;
-    if (verdict->right)
-        return true;
-    exec_verdict_clear(verdict);
-    *verdict = (ExecVerdict){.fewest = UINT32_MAX};
-    return verify_run(backend, plan, graph, seed, tolerance, NULL, verdict, error);
+    *verdict = (ExecVerdict){0};
+    return verify_run(backend, plan, graph, seed, tolerance, true, verdict, error) &&
+           (verdict->right ||
+            verify_run(backend, plan, graph, seed, tolerance, false, verdict, error));
 }
 
 double exec_tolerance(const ExecBackend *backend)
@@ -405,6 +375,7 @@ static Graph *small_model(const Plan *plan, const Graph *graph, const Program *f
     g_autofree char *spec = model_shrink(plan->model, n_devices,
                                          few->n_microbatches * whole_samples(plan, graph),
                                          exec_even(&plan->strategy), random);
+    let_go(*canonical, g_free);
     g_autoptr(Graph) built =
         model_build_from(spec, plan->content, plan->n_devices, canonical, error);
     const double most = n_devices ? EXEC_SECONDS : EXEC_MINUTE;
@@ -418,10 +389,8 @@ Plan *exec_shrink_plan(const Plan *plan, const Graph *graph, GRand *random, Grap
     g_autofree char *canonical = NULL;
     g_autoptr(Graph) built =
         small_model(plan, graph, few, plan->n_devices, random, &canonical, NULL);
-    if (!built) {
-        let_go(canonical, g_free);
+    if (!built)
         built = small_model(plan, graph, few, 0, random, &canonical, error);
-    }
     if (!built || !exec_same_structure(graph, built, error) ||
         !program_check(plan->program, graph, error) || !program_check(few, built, error))
         return NULL;

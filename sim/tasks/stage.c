@@ -51,15 +51,6 @@ static void run_launch(Clocks *c, uint32_t id)
     c->launched[task->lane] = id;
 }
 
-/* The clocks [0, 1] that a task waits for and advances: of computations, of exchanges. */
-static void find_clocks(const Clocks *c, const Instr *instr, bool clock[2])
-{
-    const bool exchange = instr->kind == INSTR_COLLECTIVE,
-               whole = instr->microbatch == PROGRAM_WHOLE;
-    clock[0] = !c->pieces || !exchange || whole;
-    clock[1] = c->pieces && (exchange || whole);
-}
-
 static void run_task(Clocks *c, const Program *program, uint32_t id)
 {
     KILTER_ASSERT(id < c->tasks->n_tasks);
@@ -73,18 +64,21 @@ static void run_task(Clocks *c, const Program *program, uint32_t id)
         run_launch(c, id);
         return;
     }
-    bool clock[2];
-    find_clocks(c, &program->instr[task->instr], clock);
+    const Instr *instr = &program->instr[task->instr];
+    const bool exchange = c->pieces && instr->kind == INSTR_COLLECTIVE,
+               whole = c->pieces && instr->microbatch == PROGRAM_WHOLE;
+    /* the clocks that it waits for and advances, 0: computations, 1: exchanges */
+    const uint32_t first = exchange && !whole, end = 1 + (exchange || whole);
     span->start_s = 0;
-    for (uint32_t k = 0; advances && k < 2 * n; k++)
-        if (clock[k / n])
-            wait_for(c, c->last[k / n * n_lanes + lane[k % n]], span);
+    for (uint32_t at = advances ? first : end; at < end; at++)
+        for (uint32_t k = 0; k < n; k++)
+            wait_for(c, c->last[at * n_lanes + lane[k]], span);
     for (uint32_t k = 0; k < task->n_deps; k++)
         wait_for(c, c->tasks->dep[task->first_dep + k], span);
     span->end_s = span->start_s + task->duration_s;
-    for (uint32_t k = 0; advances && k < 2 * n; k++)
-        if (clock[k / n])
-            c->last[k / n * n_lanes + lane[k % n]] = id;
+    for (uint32_t at = advances ? first : end; at < end; at++)
+        for (uint32_t k = 0; k < n; k++)
+            c->last[at * n_lanes + lane[k]] = id;
 }
 
 /* Whether a task is communication inside machines for a collective. */

@@ -220,30 +220,10 @@ void plan_keep_better(Plan **best, Plan *plan)
     }
 }
 
-/* The time of a duplex program with the plan's ratios, which are not rounded. */
-static double duplex_s(const Plan *plan, const Question *question, const Program *program)
-{
-    const ClusterView *view = question->view;
-    g_autoptr(SimLinear) linear =
-        sim_linear(program, question->graph, view, plan->segment, plan->bucket_bytes);
-    g_autofree double *share = sim_shares(linear, view, plan->ratio);
-    return sim_linear_time(linear, view, share, NULL, NULL);
-}
-
-/* As many pieces as asked for, or the fastest of a few. */
 bool plan_duplex(Plan *plan, const Question *question, GError **error)
 {
-    enum { MOST = 8 };
-    const uint32_t asked = question->options->strategy.pieces;
-    Program *duplex = synth_duplex(plan->program, question->graph, MAX(asked, 2), error);
-    for (uint32_t n = 4; duplex && asked == 0 && n <= MOST; n *= 2) {
-        Program *more = synth_duplex(plan->program, question->graph, n, NULL);
-        if (more && duplex_s(plan, question, more) < duplex_s(plan, question, duplex)) {
-            program_free(duplex);
-            duplex = g_steal_pointer(&more);
-        }
-        let_go(more, program_free);
-    }
+    Program *duplex = synth_duplex(plan->program, question->graph,
+                                   MAX(question->options->strategy.pieces, 2), error);
     if (!duplex)
         return false;
     drop_splits(plan);

@@ -119,8 +119,8 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run)
             task->phase = phase_of(run, choice, task->attempt);
             task->options = *run->options;
             technique_apply(task->attempt->set, &task->options);
-            if (!question_takes_turns(task->attempt->planner, &task->options))
-                task->options.strategy.pieces = 1; /* the neighbours have more */
+            if (task->options.strategy.pieces == 0) /* the neighbours have more */
+                task->options.strategy.pieces = 1;
             task->number = tasks->len;
             g_ptr_array_add(tasks, task);
         }

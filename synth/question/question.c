@@ -69,11 +69,10 @@ static bool question_check_options(const Planner *method, const PlannerOptions *
          "search", "own", "since it has one search"},
         {turns && is_technique, "microbatches, recompute", "duplex=off",
          "since two microbatches that take turns have a schedule of their own"},
-        {options->strategy.pieces > 1 && !turns && !planner_can(method, PLANNER_WHOLE),
-         "pieces", "planner manual, duplex=on, or pieces=0 of auto, which tries several",
-         NULL},
-        {options->strategy.pieces == 0 && !turns && !planner_can(method, PLANNER_CHOOSES),
-         "pieces", "1 or more", "which only auto and duplex=on choose"},
+        {options->strategy.pieces > 1
+             ? !turns && !planner_can(method, PLANNER_WHOLE)
+             : options->strategy.pieces == 0 && !planner_can(method, PLANNER_CHOOSES),
+         "pieces", "some with planner manual or duplex=on, or 0 with auto", NULL},
         {options->strategy.pieces > 1 && options->sim.dispatcher != SIM_DISPATCHER_ONCE &&
              options->sim.dispatcher != SIM_DISPATCHER_RUNTIME,
          "dispatcher", "once", "since pieces that take turns hide exchanges themselves"},
