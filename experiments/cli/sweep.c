@@ -222,16 +222,20 @@ static void add_failed(const Configuration *c, const StoreAttempt *attempt, void
     const char *planner = c->entry ? c->entry : "none";
     if (attempt)
         json_array_append_new(
-            left->tried, json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:i, s:s?}",
-                                   "hash", attempt->hash, "model", c->model, "cluster",
-                                   c->cluster_name, "planner", planner, "host",
-                                   attempt->host, "pid", (json_int_t)attempt->pid,
-                                   "started", attempt->started, "processes_ended",
-                                   (int)attempt->deaths, "message", attempt->message));
+            left->tried,
+            json_pack("{s:s, s:s, s:s, s:s, s:s*, s:I, s:s, s:I, s:s, s:i, s:s?}", "hash",
+                      attempt->hash, "model", c->model, "cluster", c->cluster_name,
+                      "planner", planner, "fidelity", c->fidelity, "seed",
+                      (json_int_t)c->seed, "host", attempt->host, "pid",
+                      (json_int_t)attempt->pid, "started", attempt->started,
+                      "processes_ended", (int)attempt->deaths, "message",
+                      attempt->message));
     else
         json_array_append_new(left->untried,
-                              json_pack("{s:s, s:s, s:s}", "model", c->model, "cluster",
-                                        c->cluster_name, "planner", planner));
+                              json_pack("{s:s, s:s, s:s, s:s*, s:I}", "model", c->model,
+                                        "cluster", c->cluster_name, "planner", planner,
+                                        "fidelity", c->fidelity, "seed",
+                                        (json_int_t)c->seed));
 }
 
 /* The databases of the parts of an emitted script. Free with g_strfreev. */

@@ -127,10 +127,19 @@ static void test_said_without_running(void **state)
     assert_int_equal(some.status, 1); /* until nothing is missing */
     assert_string_equal(same.out, some.out);
     assert_non_null(strstr(some.err, " of 18 configurations have no result"));
-    assert_non_null(strstr(some.out, " with dp-ev: not tried\n"));
+    assert_non_null(strstr(some.out, " with dp-ev, seed 2: not tried\n"));
     assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
     assert_null(strstr(some.out, "shard 0:"));
     assert_non_null(strstr(some.out, "shard 1:"));
+    /* configurations that differ in their fidelity or seed alone are told apart */
+    sandbox_write(box, "two.yaml",
+                  "name: two\ngrid:\n  model: ['vit:layers=1,batch=1']\n  cluster: "
+                  "[hap-8]\n  planner: [dp-ev]\n  fidelity: [flow, stage]\n  seed: [1, "
+                  "2]\n");
+    program_runs(box, "sweep x.yaml --db two.db --shard 0/9 -q");
+    g_auto(Ran) two = program_run(box, "sweep --status two.db two.yaml");
+    assert_non_null(strstr(two.out, " with dp-ev by flow: not tried\n"));
+    assert_non_null(strstr(two.out, " with dp-ev by stage, seed 2: not tried\n"));
     program_runs(box, "sweep x.yaml --db few.db --shard 0/9 -q");
     g_auto(Ran) few = program_run(box, "sweep --status few.db x.yaml");
     unsigned left = 0; /* ten are named, and the others counted */
