@@ -340,6 +340,13 @@ TensorId graph_gradient(const Graph *graph, TensorId tensor)
     return g_array_index(graph->gradients, TensorId, tensor);
 }
 
+TensorId graph_viewed(const Graph *graph, TensorId id)
+{
+    const OpId by = graph_tensor(graph, id)->producer;
+    const Op *op = by == GRAPH_NONE ? NULL : graph_get_op(graph, by);
+    return op && op_kind_is_view(op->kind) ? graph_viewed(graph, op->in[0]) : id;
+}
+
 bool graph_is_parameter_gradient(const Graph *graph, TensorId id)
 {
     const Tensor *tensor = graph_tensor(graph, id);

@@ -306,6 +306,9 @@ TensorId graph_loss(const Graph *graph);
 /* d loss / d `tensor`, fully accumulated; GRAPH_NONE if there is none. The seed d loss / d loss is
  * an input tensor with the constant 1. */
 TensorId graph_gradient(const Graph *graph, TensorId tensor);
+/* The tensor whose memory a view shares, or the tensor itself. */
+TensorId graph_viewed(const Graph *graph, TensorId id);
+
 /* Whether it is a gradient of a parameter, or a contribution to one. */
 bool graph_is_parameter_gradient(const Graph *graph, TensorId id);
 /* The contribution of op `op` (forward) to the gradient of its input `input`: a tensor of its

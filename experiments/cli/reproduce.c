@@ -13,7 +13,7 @@
 #include "experiments/cli/screen.h"
 #include "experiments/figures/reproduce.h"
 #include "experiments/scorecard/record.h"
-#include "experiments/scorecard/starts.h"
+#include "experiments/scorecard/scorecard.h"
 
 /* clang-format off */
 #define REPRODUCE_OPTIONS(X)                           \

@@ -133,16 +133,13 @@ static Axis read_axis(const Sweep *s, uint32_t column)
     Axis axis = {s->frame->column->pdata[column], column,
                  g_ptr_array_new_with_free_func(g_free),
                  g_ptr_array_new_with_free_func(g_free), g_new(uint32_t, s->n)};
-    g_autoptr(GHashTable) place = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) place = text_table(NULL);
     for (uint32_t i = 0; i < s->n; i++) {
         g_autofree char *text = value_of(s, i, column);
-        gpointer known = g_hash_table_lookup(place, text);
-        axis.at[i] = known ? GPOINTER_TO_UINT(known) - 1 : axis.value->len;
-        if (known)
-            continue;
-        g_ptr_array_add(axis.value, text);
-        g_hash_table_insert(place, g_steal_pointer(&text),
-                            GUINT_TO_POINTER(axis.value->len));
+        bool is_new;
+        axis.at[i] = frame_number_of(place, text, &is_new);
+        if (is_new)
+            g_ptr_array_add(axis.value, g_steal_pointer(&text));
     }
     axis_name(&axis);
     return axis;
@@ -223,13 +220,12 @@ static void compare_rows(Sweep *s)
     s->regret = g_new(double, s->n);
     s->best_s = g_new(double, s->n);
     for (uint32_t i = 0; i < s->n; i++) {
-        char *point = point_of(s, i);
-        gpointer known = g_hash_table_lookup(settings, point);
+        g_autofree char *point = point_of(s, i);
         const bool ok = strcmp(cell(s, i, s->status), "ok") == 0;
-        if (!known)
-            s->best_s[s->n_settings] = NAN;
-        s->setting[i] = known ? GPOINTER_TO_UINT(known) - 1 : s->n_settings++;
-        g_hash_table_replace(settings, point, GUINT_TO_POINTER(s->setting[i] + 1));
+        bool is_new;
+        s->setting[i] = frame_number_of(settings, point, &is_new);
+        if (is_new)
+            s->best_s[s->n_settings++] = NAN;
         s->time_s[i] = ok ? facts_number_of(s, i, "iteration_time_s") : NAN;
         s->best_s[s->setting[i]] = fmin(s->best_s[s->setting[i]], s->time_s[i]);
     }
@@ -358,19 +354,17 @@ static guint facet_of(const Sweep *s, uint32_t row)
 /* The parts of the settings that stand beside one another in a facet. */
 typedef struct {
     GPtrArray *name;
-    GHashTable *place; /* name -> 1 + place */
+    GHashTable *place; /* name -> place */
 } Series;
 
 static guint series_of(const Sweep *s, uint32_t row, Series *series)
 {
     g_autofree char *name = setting_name(s, row, s->axis->len < 2 ? 0 : 1);
-    gpointer known = g_hash_table_lookup(series->place, name);
-    if (known)
-        return GPOINTER_TO_UINT(known) - 1;
-    g_ptr_array_add(series->name, name);
-    g_hash_table_insert(series->place, g_steal_pointer(&name),
-                        GUINT_TO_POINTER(series->name->len));
-    return series->name->len - 1;
+    bool is_new;
+    const guint place = frame_number_of(series->place, name, &is_new);
+    if (is_new)
+        g_ptr_array_add(series->name, g_steal_pointer(&name));
+    return place;
 }
 
 static void add_dot(const Sweep *s, uint32_t row, guint series, const Scale *scale,

@@ -213,8 +213,7 @@ static GArray *find_all(const Frame *frame, const char *list, GError **error)
     return g_steal_pointer(&found);
 }
 
-/* The number of a key; a new number for a new key. */
-static uint32_t frame_number_of(GHashTable *known, const char *key, bool *is_new)
+uint32_t frame_number_of(GHashTable *known, const char *key, bool *is_new)
 {
     gpointer number;
     *is_new = !g_hash_table_lookup_extended(known, key, NULL, &number);

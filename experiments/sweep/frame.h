@@ -1,6 +1,7 @@
 /* Results as a table of texts: one row per configuration, the axes of its grid as columns. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/free.h"
@@ -26,6 +27,8 @@ uint32_t frame_n_repeated(const Frame *frame);
 /* The place of a column; the number of columns: there is none of that name. */
 uint32_t frame_column(const Frame *frame, const char *name);
 
+/* The number of a key among those known; a new key gets the next one. */
+uint32_t frame_number_of(GHashTable *known, const char *key, bool *is_new);
 /* The text at a place, or NULL. */
 const char *frame_at(const Frame *frame, uint32_t row, uint32_t column);
 

@@ -2,20 +2,6 @@
  * of the forward that the backward reads, each once on all devices together. */
 #include "sim/sim.h"
 
-/* The tensor whose buffer this tensor shares as a view, or the tensor itself. */
-static TensorId root_of(const Graph *graph, TensorId id)
-{
-    const Tensor *tensor = graph_tensor(graph, id);
-    while (tensor->producer != GRAPH_NONE) {
-        const Op *op = graph_get_op(graph, tensor->producer);
-        if (!op_kind_is_view(op->kind))
-            break;
-        id = op->in[0];
-        tensor = graph_tensor(graph, id);
-    }
-    return id;
-}
-
 /* For each root tensor the fewest bytes among its views that the backward reads; 0: none. */
 static double *kept_bytes(const Graph *graph)
 {
@@ -25,7 +11,7 @@ static double *kept_bytes(const Graph *graph)
             const Tensor *tensor = graph_tensor(graph, op->in[i]);
             if (tensor->role != ROLE_ACTIVATION)
                 continue;
-            const TensorId root = root_of(graph, op->in[i]);
+            const TensorId root = graph_viewed(graph, op->in[i]);
             const double bytes = (double)tensor_bytes(tensor);
             kept[root] = kept[root] > 0 ? MIN(kept[root], bytes) : bytes;
         }

@@ -3,6 +3,8 @@
 
 #include "sim/tasks/quick_parts.h"
 
+#include "sim/tasks/buffers.h"
+
 enum { APART = 32 /* tasks between checkpoints, at least */ };
 
 static size_t n_streams(const SimQuick *q)
@@ -145,4 +147,28 @@ SimQuickTimes quick_run(SimQuick *q, uint32_t n_same)
     for (uint32_t l = 0; l < q->teams->n_lanes; l++)
         times.busy_s = MAX(times.busy_s, q->now.busy[l]);
     return times;
+}
+
+/* --- the memory that programs need --- */
+
+bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
+{
+    const uint32_t n_lanes = q->teams->n_lanes;
+    Plan plan = {.program = (Program *)program};
+    SimCase sim = q->sim;
+    sim.plan = &plan;
+    g_autoptr(Instances) instances =
+        instances_new(program, q->graph, q->parts->layout.batch);
+    g_autofree uint16_t *segment = plan_segments(program, q->graph, NULL);
+    g_autoptr(PlanBuffers) buffers = plan_buffers(program, q->graph, instances, segment);
+    sim_buffers_add_runtime(buffers, q->view->runtime, NULL, program, q->graph);
+    g_autofree double *of_lane = g_new(double, n_lanes);
+    g_autofree uint32_t *instr = g_new(uint32_t, n_lanes);
+    sim_buffers_peaks(&sim, buffers, q->teams->device, n_lanes, of_lane, instr);
+    bool fits = true;
+    for (uint32_t j = 0; j < q->view->n_devices; j++) {
+        peak[j] = sim_whole_bytes(of_lane[q->teams->lane[j]]);
+        fits = fits && peak[j] <= q->view->device[j].memory_bytes;
+    }
+    return fits;
 }

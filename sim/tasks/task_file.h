@@ -20,7 +20,7 @@
  * The rules are those of TAG's simulator (TPDS 2023, Sec. 4.3.2, and its artifact). A task is ready
  * when its deps have ended. Ready tasks are served first in, first out, and get their times at
  * once. Tasks that end at the same time come in the order in which a heap of times yields them
- * (sim/tasks/task_file_ends.h):
+ * (sim/tasks/task_file_run.c):
  *
  *     C   starts when its device is free, and occupies it until its end
  *     T   takes floor(bytes / least bandwidth on its path) + overhead, nothing inside of a device;

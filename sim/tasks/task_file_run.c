@@ -1,8 +1,58 @@
 /* A task graph of a file, run: ready tasks are served first in, first out, and get their times at
  * once, so the only events are the ends of tasks. */
 #include "data/base/free.h"
-#include "sim/tasks/task_file_ends.h"
 #include "sim/tasks/task_file_tasks.h"
+
+/* --- ends --- */
+
+/* The pending ends of tasks, earliest first. Equal ends come in the order in which a binary heap
+ * keyed by time yields them, which decides which task is served first. TAG's simulator has no other
+ * rule, so this heap moves its entries as its language's library does. An entry rises past later
+ * entries only. When the first entry is taken, the hole sinks to the bottom along the earlier child
+ * (the second of equal ones), and the last entry rises from there. */
+typedef struct {
+    uint64_t us;
+    uint32_t task;
+} FileEnd;
+
+typedef struct {
+    FileEnd *end;
+    uint32_t n;
+} FileEnds; /* `end` has room for all tasks at once */
+
+static void file_ends_rise(FileEnds *ends, uint32_t at)
+{
+    const FileEnd entry = ends->end[at];
+    for (uint32_t parent; at > 0 && entry.us < ends->end[parent = (at - 1) / 2].us;
+         at = parent)
+        ends->end[at] = ends->end[parent];
+    ends->end[at] = entry;
+}
+
+static void file_ends_push(FileEnds *ends, uint64_t us, uint32_t task)
+{
+    ends->end[ends->n] = (FileEnd){us, task};
+    file_ends_rise(ends, ends->n++);
+}
+
+/* Takes the earliest end; there must be one. */
+static FileEnd file_ends_pop(FileEnds *ends)
+{
+    const FileEnd first = ends->end[0], last = ends->end[--ends->n];
+    uint32_t at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < ends->n; at = child) {
+        if (child + 1 < ends->n && ends->end[child].us >= ends->end[child + 1].us)
+            child++;
+        ends->end[at] = ends->end[child];
+    }
+    if (ends->n > 0) {
+        ends->end[at] = last;
+        file_ends_rise(ends, at);
+    }
+    return first;
+}
+
+/* --- tasks --- */
 
 typedef struct {
     const SimTaskFile *tasks;

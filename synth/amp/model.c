@@ -117,17 +117,6 @@ static void amp_read_collective(Reading *r, const Instr *instr)
     }
 }
 
-TensorId amp_viewed(const Graph *graph, TensorId tensor)
-{
-    for (;;) {
-        const OpId producer = graph_tensor(graph, tensor)->producer;
-        if (producer == GRAPH_NONE ||
-            !op_kind_is_view(graph_get_op(graph, producer)->kind))
-            return tensor;
-        tensor = graph_get_op(graph, producer)->in[0];
-    }
-}
-
 static bool is_made_forward(const Graph *graph, TensorId tensor)
 {
     const OpId producer = graph_tensor(graph, tensor)->producer;
@@ -167,7 +156,7 @@ static void read_kept(Reading *r)
             continue;
         const Op *op = graph_get_op(r->graph, instr->op);
         for (uint32_t i = 0; i < op->n_in; i++) {
-            const TensorId tensor = amp_viewed(r->graph, op->in[i]);
+            const TensorId tensor = graph_viewed(r->graph, op->in[i]);
             const uint8_t bit = (uint8_t)(1u << instr->form[i]);
             if (!is_made_forward(r->graph, tensor) || (seen[tensor] & bit))
                 continue;

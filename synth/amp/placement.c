@@ -1,4 +1,4 @@
-/* Placements of a strategy's ranks on devices. */
+/* Placements: a strategy's ranks on devices, and its layers on stages. */
 #include "synth/amp/search.h"
 
 uint32_t *amp_machine_order(const AmpCluster *cluster, bool backwards)
@@ -41,4 +41,23 @@ void amp_place_replicas(AmpStrategy *strategy, const uint32_t *order)
             for (uint32_t t = 0; t < tmp; t++)
                 strategy->device[(stage * dp + r) * tmp + t] =
                     order[(r * pp + stage) * tmp + t];
+}
+
+bool amp_assign_layers(const AmpSearch *search, AmpStrategy *strategy, AmpCost *cost)
+{
+    g_autoptr(AmpRows) rows = amp_rows_new(
+        search->model, search->cluster, search->options, search->layers, strategy, true);
+    double total;
+    if (!rows)
+        return false;
+    rows->problem.work = search->options->work;
+    if (!synth_amp_assign(&rows->problem, strategy->first, &total))
+        return false;
+    *cost = amp_rows_cost(rows, strategy->first);
+    return cost->fits || !rows->host;
+}
+
+AmpStrategy amp_strategy_of(const AmpSearch *search, const AmpDegrees *c)
+{
+    return amp_strategy_new(c, amp_chunks(search->options));
 }

@@ -89,6 +89,4 @@ void amp_steps_measured(const AmpModel *model, AmpSteps *steps);
 /* Whether two instructions compute ops that are alike, in the same forms. */
 bool amp_computes_alike(const Graph *graph, const BatchForms *batch, const Instr *a,
                         const Instr *b);
-/* The tensor whose memory a view shares. */
-TensorId amp_viewed(const Graph *graph, TensorId tensor);
 void amp_steps_free(AmpSteps *steps);

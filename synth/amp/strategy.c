@@ -1,4 +1,5 @@
-/* Strategies: what they hold, and whether degrees fit a model and a cluster. */
+/* Strategies: what they hold, whether degrees fit a model and a cluster, and their programs. */
+#include "synth/pipeline/strategy.h"
 #include "data/base/free.h"
 #include "synth/amp/cost.h"
 
@@ -72,4 +73,30 @@ bool synth_amp_check(const AmpModel *model, const AmpCluster *cluster,
                       "interleaved schedule, got %u",
                       mbs, pp, gas);
     return true;
+}
+
+Program *synth_amp_program(const Graph *graph, const ClusterView *view,
+                           const AmpOptions *options, const AmpStrategy *strategy,
+                           GError **error)
+{
+    g_auto(StrategyLayout) layout = {
+        .pp = strategy->pp,
+        .dp = strategy->dp,
+        .cp = 1,
+        .tp = strategy->tmp,
+        .n_stages = strategy->pp * strategy->chunks,
+        .n_microbatches = graph_batch(graph) / strategy->dp / strategy->mbs,
+        .schedule = options->schedule,
+        .first = g_memdup2(strategy->first, (strategy->pp * strategy->chunks + 1) *
+                                                sizeof *strategy->first),
+        .device =
+            g_memdup2(strategy->device, (size_t)strategy->pp * strategy->dp *
+                                            strategy->tmp * sizeof *strategy->device),
+    };
+    const Strategy techniques = {.recompute = options->recompute};
+    return strategy_layer_modes(&techniques, graph, layout.n_stages, layout.first,
+                                &layout.recompute, error)
+               ? synth_strategy_briefly(graph, view, &(StrategyPipelines){1, &layout},
+                                        error)
+               : NULL;
 }

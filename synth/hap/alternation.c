@@ -109,11 +109,7 @@ static void measure(const Alternation *a, Known *known, Plan *plan)
     if ((*seen_s == 0 || plan->fractional_time_s < *seen_s) &&
         sim_memory_fits(memory_of(a, known), a->view, exact))
         *seen_s = plan->fractional_time_s;
-    if (!alternation_wants_climb(a, plan))
-        return;
-    plan->iteration_time_s = rounding_climb(plan, known->linear, memory_of(a, known),
-                                            a->view, share, a->options->moves);
-    plan->feasible = sim_memory_fits(memory_of(a, known), a->view, share);
+    alternation_climb(a, known->linear, memory_of(a, known), share, plan);
 }
 
 /* Rounds a plan of a known program, by time where that can make it the best. */

@@ -69,6 +69,17 @@ static inline bool alternation_wants_climb(const Alternation *a, const Plan *pla
            (!alternation_fits(a) || least_s < a->best->iteration_time_s);
 }
 
+/* Rounds a plan, whose shares are `share`, by time where that can make it the best. */
+static inline void alternation_climb(const Alternation *a, const SimLinear *linear,
+                                     const SimMemory *memory, double *share, Plan *plan)
+{
+    if (!alternation_wants_climb(a, plan))
+        return;
+    plan->iteration_time_s =
+        rounding_climb(plan, linear, memory, a->view, share, a->options->moves);
+    plan->feasible = sim_memory_fits(memory, a->view, share);
+}
+
 /* Facts about a program, which is copied if it is new. */
 Known *alternation_know(Alternation *a, const Program *program);
 

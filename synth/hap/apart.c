@@ -66,11 +66,7 @@ static bool complete(Alternation *a, Plan *plan, const SimLinear *linear,
     g_autofree double *exact = sim_shares(linear, a->view, plan->ratio);
     g_autofree double *share = sim_plan_shares(plan, linear);
     plan->fractional_time_s = sim_linear_time(linear, a->view, exact, NULL, NULL);
-    if (!alternation_wants_climb(a, plan))
-        return true;
-    plan->iteration_time_s =
-        rounding_climb(plan, linear, memory, a->view, share, a->options->moves);
-    plan->feasible = sim_memory_fits(memory, a->view, share);
+    alternation_climb(a, linear, memory, share, plan);
     return true;
 }
 

@@ -84,22 +84,28 @@ static gint64 bound_deadline(const Certifier *c)
                g_get_monotonic_time() + (gint64)(more_s * G_USEC_PER_SEC));
 }
 
-/* Raises the bound of a box. how: what SynthBox has beside ratios, the time to beat and the
- * deadline. */
-static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GError **error)
+/* Raises the bound of a box. how: what SynthBox has beside ratios. */
+static bool raise_bound(const Certifier *c, CertifierBox *box, SynthBox how,
+                        SynthBound *bound, GError **error)
 {
     g_autofree double *lo = certifier_spread(c, box->lo),
                       *hi = certifier_spread(c, box->hi);
     how.lo = lo;
     how.hi = hi;
     how.largest = box->largest_lo;
+    if (!synth_bound(c->answer->space, c->view, &how, bound, error))
+        return false;
+    box->bound_s = fmax(box->bound_s, bound->bound_s);
+    return true;
+}
+
+/* The same; how: without the time to beat and the deadline, too. */
+static bool bound_box(const Certifier *c, CertifierBox *box, SynthBox how, GError **error)
+{
+    g_auto(SynthBound) bound = {0};
     how.upper_s = c->upper_s;
     how.deadline_us = bound_deadline(c);
-    g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->answer->space, c->view, &how, &bound, error))
-        return false;
-    box->bound_s = fmax(box->bound_s, bound.bound_s);
-    return true;
+    return raise_bound(c, box, how, &bound, error);
 }
 
 /* Raises a box's bound to the bound without regard to memory. */
@@ -392,23 +398,17 @@ static bool ration(Certifier *c, CertifierBox *box, bool look, GError **error)
     enum { PROGRAMS = 4, LABELS = 1500, MANY = 8000 };
     if (is_closed(c, box->bound_s) || answer_is_late(c->answer))
         return true;
-    g_autofree double *lo = certifier_spread(c, box->lo),
-                      *hi = certifier_spread(c, box->hi);
     g_autofree double *charge = charge_box(c, box);
-    SynthBox ratios = {.lo = lo,
-                       .hi = hi,
-                       .largest = box->largest_lo,
-                       .upper_s = wanted(c),
-                       .memory_s = charge,
-                       .rationed = true,
-                       .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
-                       .tolerance = c->question->options->certify,
-                       .n_programs = look ? PROGRAMS : 0,
-                       .deadline_us = c->answer->deadline_us};
+    const SynthBox how = {.upper_s = wanted(c),
+                          .memory_s = charge,
+                          .rationed = true,
+                          .labels = is_narrow(c, box, narrow) ? MANY : LABELS,
+                          .tolerance = c->question->options->certify,
+                          .n_programs = look ? PROGRAMS : 0,
+                          .deadline_us = c->answer->deadline_us};
     g_auto(SynthBound) bound = {0};
-    if (!synth_bound(c->answer->space, c->view, &ratios, &bound, error))
+    if (!raise_bound(c, box, how, &bound, error))
         return false;
-    box->bound_s = fmax(box->bound_s, bound.bound_s);
     memcpy(box->bytes, bound.bytes, sizeof box->bytes);
     return !look || certify_improve(c, box, bound.programs, error);
 }

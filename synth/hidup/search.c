@@ -59,8 +59,7 @@ static double hidup_conversion_s(const Pricer *pricer, TensorId tensor, Form fro
 {
     FormSet held = (FormSet)(1u << from);
     Step step = {0};
-    bool reached =
-        price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step, NULL, NULL);
+    bool reached = price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step);
     g_assert(reached);
     return step.comm_s + times_max(pricer, &step.inner);
 }
@@ -196,14 +195,12 @@ static void find_conversions(const Hidup *h, TensorId tensor,
             Step step = {0}, back_step = {0};
             if (from == to || !form_can_hold(graph, tensor, from) ||
                 !form_can_hold(graph, tensor, to) ||
-                !price_reach(&h->half, tensor, &held, (FormSet)(1u << to), &step, NULL,
-                             NULL))
+                !price_reach(&h->half, tensor, &held, (FormSet)(1u << to), &step))
                 continue;
             back = (FormSet)(1u << reference_adjoint(to));
             if (gradient != GRAPH_NONE &&
                 !price_reach(&h->half, gradient, &back,
-                             (FormSet)(1u << reference_adjoint(from)), &back_step, NULL,
-                             NULL))
+                             (FormSet)(1u << reference_adjoint(from)), &back_step))
                 continue;
             conversion[from][to] = (DuplexConversion){
                 .can = true,

@@ -251,7 +251,7 @@ static void inside_keep(Costing *c, uint32_t i)
     if (phase == FORWARD)
         keep_beside(c, i);
     for (uint32_t k = 0; (phase == BACKWARD || phase == WEIGHTS) && k < op->n_in; k++) {
-        const TensorId tensor = amp_viewed(graph, op->in[k]);
+        const TensorId tensor = graph_viewed(graph, op->in[k]);
         const OpId by = graph_tensor(graph, tensor)->producer;
         const size_t at = (size_t)tensor * FORM_MAX + form_inside(instr->form[k]);
         if (by == GRAPH_NONE || !form_is_gather(batch_of(c)->form[tensor]))

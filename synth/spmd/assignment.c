@@ -24,20 +24,23 @@ OpId parameter_update(const Graph *graph, TensorId parameter)
     return next == GRAPH_NONE ? GRAPH_NONE : graph_tensor(graph, next)->producer;
 }
 
-bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
+bool op_rule_in(const Graph *graph, OpId op, Form form, Rule *rule)
 {
     Form forms[OP_MAX_OPERANDS];
-    Rule rule;
     memset(forms, form, sizeof forms);
+    return op_rule_find(graph, op, forms, rule);
+}
+
+bool parameter_updates_in(const Graph *graph, TensorId parameter, Form form)
+{
+    Rule rule;
     const OpId update = parameter_update(graph, parameter);
-    return update == GRAPH_NONE || op_rule_find(graph, update, forms, &rule);
+    return update == GRAPH_NONE || op_rule_in(graph, update, form, &rule);
 }
 
 void parameter_update_rule(const Graph *graph, OpId update, Form form, Rule *rule)
 {
-    Form forms[OP_MAX_OPERANDS];
-    memset(forms, form, sizeof forms);
-    bool found = op_rule_find(graph, update, forms, rule);
+    bool found = op_rule_in(graph, update, form, rule);
     g_assert(found);
 }
 
@@ -93,8 +96,7 @@ static const KnownStep *know_step(const Pricer *pricer, TensorId tensor, Form fr
     KILTER_ASSERT(from < FORM_MAX && to < FORM_MAX);
     FormSet held = (FormSet)(1u << from);
     if (!step->known)
-        step->can = price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step->step,
-                                NULL, NULL);
+        step->can = price_reach(pricer, tensor, &held, (FormSet)(1u << to), &step->step);
     step->known = true;
     return step;
 }
@@ -123,7 +125,7 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, ParameterPrices
     Step initial = {0};
     if (parameter_update(graph, parameter) == GRAPH_NONE) {
         if (plan->rest != plan->update ||
-            !price_reach(pricer, parameter, &held, read, &initial, NULL, NULL))
+            !price_reach(pricer, parameter, &held, read, &initial))
             return false;
         plan->initial = initial.inner;
         plan->charge_s = parameter_plan_memory(pricer, parameter, kept, made, plan);
@@ -138,7 +140,7 @@ static bool plan_price(const Pricer *pricer, TensorId parameter, ParameterPrices
                   &prices->next[plan->update][plan->rest]);
     if (!gradient->can || !next->can ||
         !price_reach(pricer, parameter, &held, read | (FormSet)(1u << plan->update),
-                     &initial, NULL, NULL))
+                     &initial))
         return false;
     plan->work = *know_update(pricer, parameter, plan->update, prices);
     plan->initial = initial.inner;

@@ -34,6 +34,8 @@ typedef struct {
 /* The op that updates a parameter; GRAPH_NONE: it is frozen, and has neither gradient nor
  * states. */
 OpId parameter_update(const Graph *graph, TensorId parameter);
+/* Whether the op has a rule under which all of its operands have the form. */
+bool op_rule_in(const Graph *graph, OpId op, Form form, Rule *rule);
 /* Fills the rule of an update whose operands all have the form, in which it can work. */
 void parameter_update_rule(const Graph *graph, OpId update, Form form, Rule *rule);
 

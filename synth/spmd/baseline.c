@@ -344,8 +344,6 @@ bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_in; i++) {
         OpId accumulation = graph_accumulation(graph, id, i);
-        Form forms[OP_MAX_OPERANDS];
-        memset(forms, a->gradient[op->in[i]], sizeof forms);
         if (graph_tensor(graph, op->in[i])->role == ROLE_PARAMETER) {
             Form cut = baseline_dual(a->rule[id].form[i]);
             if (!parameter_updates_in(graph, op->in[i], cut))
@@ -357,7 +355,8 @@ bool baseline_assign_gradients(const Graph *graph, OpId id, Baseline baseline,
                 plan.update = FORM_IDENTITY;
             parameter_plan_apply(graph, op->in[i], &plan, a);
         } else if (accumulation != GRAPH_NONE &&
-                   !op_rule_find(graph, accumulation, forms, &a->rule[accumulation])) {
+                   !op_rule_in(graph, accumulation, a->gradient[op->in[i]],
+                               &a->rule[accumulation])) {
             return false;
         }
     }

@@ -49,14 +49,6 @@ static SynthBytes charge_of(const ClusterView *view, const double *lo, const dou
     return charge;
 }
 
-/* The tensor whose buffer a tensor shares as a view. */
-static TensorId buffer_of(const Graph *graph, TensorId tensor)
-{
-    const OpId by = graph_tensor(graph, tensor)->producer;
-    const Op *op = by == GRAPH_NONE ? NULL : graph_get_op(graph, by);
-    return op && op_kind_is_view(op->kind) ? buffer_of(graph, op->in[0]) : tensor;
-}
-
 /* Marks `op` as the payer of `tensor` if its backward reads the tensor and the tensor's buffer is
  * not paid for yet. */
 static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward,
@@ -64,7 +56,7 @@ static void find_saver(Pricer *pricer, OpId op, uint32_t n, const OpId *backward
 {
     KILTER_ASSERT(n <= MAX_BACKWARD);
     const Graph *graph = pricer->graph;
-    TensorId buffer = buffer_of(graph, tensor);
+    TensorId buffer = graph_viewed(graph, tensor);
     if (paid[buffer] || graph_tensor(graph, tensor)->role != ROLE_ACTIVATION)
         return;
     for (uint32_t k = 0; k < n; k++) {

@@ -134,8 +134,8 @@ static const Conversion *cheapest(const Conversions *all, FormSet held, Form to,
     return best;
 }
 
-bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
-                 Step *step, PriceEach each, void *data)
+bool price_reach_by(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
+                    Step *step, PriceEach each, void *data)
 {
     wanted &= (FormSet) ~*held;
     if (!wanted)

@@ -23,8 +23,8 @@ static void reach(Emitter *e, TensorId tensor, FormSet wanted)
 {
     KILTER_ASSERT(tensor < graph_n_tensors(e->graph));
     Step step = {0};
-    if (!price_reach(e->pricer, tensor, &e->held[tensor], wanted, &step,
-                     append_conversion, e) &&
+    if (!price_reach_by(e->pricer, tensor, &e->held[tensor], wanted, &step,
+                        append_conversion, e) &&
         e->stuck == GRAPH_NONE)
         e->stuck = tensor;
 }

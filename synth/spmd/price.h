@@ -177,5 +177,10 @@ static inline void times_add(const Pricer *pricer, Times *sum, const Times *a)
  * cannot be reached. */
 typedef void (*PriceEach)(Collective kind, TensorId tensor, Form from, Form to,
                           void *data);
-bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
-                 Step *step, PriceEach each, void *data);
+bool price_reach_by(const Pricer *pricer, TensorId tensor, FormSet *held, FormSet wanted,
+                    Step *step, PriceEach each, void *data);
+static inline bool price_reach(const Pricer *pricer, TensorId tensor, FormSet *held,
+                               FormSet wanted, Step *step)
+{
+    return price_reach_by(pricer, tensor, held, wanted, step, NULL, NULL);
+}

@@ -59,8 +59,8 @@ static double tag_weights_find(TagBound *b, const uint16_t *action, uint32_t rou
     return bound;
 }
 
-TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                            TagObjective objective, SimQuickSums sums)
+TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                        TagObjective objective, SimQuickSums sums)
 {
     sim_quick_price_sums(quick, sums);
     TagBound *b = tag_rows_new(space, work, quick, objective,
@@ -69,12 +69,6 @@ TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick
     tag_rows_serial(b);
     tag_weights_find(b, NULL, ROUNDS);
     return b;
-}
-
-TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                        TagObjective objective)
-{
-    return tag_bound_new_for(space, work, quick, objective, SIM_SUMS_EACH);
 }
 
 uint32_t tag_bound_seen(const TagBound *b, const uint16_t **strategy)

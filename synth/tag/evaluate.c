@@ -64,13 +64,14 @@ static Program *evaluate_program_of(const TagEvaluator *e, const Hand *hand,
     return synth_tag_program(e->space, e->work, hand->placement, true);
 }
 
-static double lacking(const TagEvaluator *e, const Hand *hand, const Program *program)
+double tag_lacking(const ClusterView *view, SimQuick *quick, const Program *program,
+                   uint64_t *peak)
 {
     double lacks = 0;
-    sim_quick_memory(hand->quick, program, hand->peak);
-    for (uint32_t j = 0; j < e->space->view->n_devices; j++) {
-        const uint64_t has = e->space->view->device[j].memory_bytes;
-        lacks += hand->peak[j] > has ? (double)(hand->peak[j] - has) : 0;
+    sim_quick_memory(quick, program, peak);
+    for (uint32_t j = 0; j < view->n_devices; j++) {
+        const uint64_t has = view->device[j].memory_bytes;
+        lacks += peak[j] > has ? (double)(peak[j] - has) : 0;
     }
     return lacks;
 }
@@ -91,7 +92,7 @@ TagScore tag_evaluate(TagEvaluator *e, const uint16_t *action, double below_s)
     if (score.time_s < below_s && known->lacks < 0) {
         if (!program)
             program = evaluate_program_of(e, &e->hand, action);
-        known->lacks = lacking(e, &e->hand, program);
+        known->lacks = tag_lacking(e->space->view, e->hand.quick, program, e->hand.peak);
     }
     score.lacks = MAX(known->lacks, 0);
     return score;
@@ -133,7 +134,7 @@ static bool evaluate_one(void *context, void *own, uint32_t i, GError **error)
     const Hand *hand = own;
     g_autoptr(Program) program = evaluate_program_of(e, hand, ahead->action[i]);
     ahead->found[i].times = sim_quick_times(hand->quick, program);
-    ahead->found[i].lacks = lacking(e, hand, program);
+    ahead->found[i].lacks = tag_lacking(e->space->view, hand->quick, program, hand->peak);
     return true;
 }
 

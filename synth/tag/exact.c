@@ -50,7 +50,7 @@ static bool branch(TagState *t, TagBound *bound, uint16_t *action, uint32_t dept
 void tag_search_exact(TagState *t)
 {
     g_autoptr(TagBound) bound =
-        tag_bound_new(t->space, t->work, t->quick, t->search->objective);
+        tag_bound_new(t->space, t->work, t->quick, t->search->objective, SIM_SUMS_EACH);
     g_autofree uint16_t *action = g_new(uint16_t, t->n);
     for (uint32_t s = 0; s < t->space->n_actions && !tag_state_is_over(t); s++) {
         for (uint32_t i = 0; i < t->n; i++)

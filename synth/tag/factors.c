@@ -52,30 +52,14 @@ static SfbCosts *costs_of_paper(const TagSpace *space, const TagWork *work,
     return costs;
 }
 
-static double factors_lacking(const TagSpace *space, SimQuick *quick,
-                              const Program *program)
-{
-    g_autofree uint64_t *peak = g_new0(uint64_t, space->view->n_devices);
-    double lacks = 0;
-    sim_quick_memory(quick, program, peak);
-    for (uint32_t j = 0; j < space->view->n_devices; j++) {
-        const uint64_t has = space->view->device[j].memory_bytes;
-        lacks += peak[j] > has ? (double)(peak[j] - has) : 0;
-    }
-    return lacks;
-}
-
-typedef struct {
-    double time_s, lacks;
-} Score;
-
-static Score score_of(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                      TagObjective objective, const TagPlacement *placement)
+static TagScore score_of(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                         TagObjective objective, const TagPlacement *placement)
 {
     g_autoptr(Program) program = synth_tag_program(space, work, placement, true);
     const SimQuickTimes times = sim_quick_times(quick, program);
-    return (Score){objective == TAG_BY_FLOW ? times.flow_s : times.stage_s,
-                   factors_lacking(space, quick, program)};
+    g_autofree uint64_t *peak = g_new0(uint64_t, space->view->n_devices);
+    return (TagScore){objective == TAG_BY_FLOW ? times.flow_s : times.stage_s,
+                      tag_lacking(space->view, quick, program, peak)};
 }
 
 /* Tries the cut of one subset; returns the number of ops it duplicates. */
@@ -93,13 +77,13 @@ static uint32_t try_subset(const TagSpace *space, const TagWork *work, SimQuick 
     uint32_t count = 0;
     if (synth_sfb_graph(work->graph, work->batch, costs, duplicated) <= 0)
         return 0;
-    const Score was = score_of(space, work, quick, objective, placement);
+    const TagScore was = score_of(space, work, quick, objective, placement);
     for (OpId id = 0; id < n; id++)
         if (duplicated[id]) {
             placement->group[id] = whole;
             count++;
         }
-    const Score is = score_of(space, work, quick, objective, placement);
+    const TagScore is = score_of(space, work, quick, objective, placement);
     if (is.time_s < was.time_s && is.lacks <= was.lacks)
         return count;
     memcpy(placement->group, before, n * sizeof *before);

@@ -254,7 +254,7 @@ static bool bound_wider(const Make *m, const Candidate *of, double *bound_s,
                           m->space->group, error);
         if (!quick)
             return false;
-        g_autoptr(TagBound) bound = tag_bound_new_for(
+        g_autoptr(TagBound) bound = tag_bound_new(
             m->space, &m->work, quick, by_flow ? TAG_BY_FLOW : TAG_BY_STAGE, of->sums);
         *bound_s = fmin(*bound_s, find_bound(m, bound));
     }
@@ -275,10 +275,11 @@ static bool search_ratios(Make *m, const double *ratio, uint32_t share, GError *
     if (!quick || (!m->group && !find_groups(m, quick, error)))
         return false;
     const bool by_flow = options->tag.objective == TAG_OBJECTIVE_FLOW;
-    g_autoptr(TagBound) bound = m->limits->alike
-                                    ? NULL
-                                    : tag_bound_new(m->space, &m->work, quick,
-                                                    by_flow ? TAG_BY_FLOW : TAG_BY_STAGE);
+    g_autoptr(TagBound) bound =
+        m->limits->alike
+            ? NULL
+            : tag_bound_new(m->space, &m->work, quick,
+                            by_flow ? TAG_BY_FLOW : TAG_BY_STAGE, SIM_SUMS_EACH);
     uint32_t n_starts;
     g_autofree uint16_t *start = find_starts(m, bound, &n_starts);
     for (TagObjective o = TAG_BY_STAGE; o <= TAG_BY_FLOW; o++) {

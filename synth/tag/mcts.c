@@ -204,10 +204,9 @@ void tag_search_tree(TagState *t)
         visit[k].vertex = &path[(gsize)k * (t->n + 1)];
     const uint32_t most = t->search->evaluations;
     /* As in the paper, iterations are counted: many of them visit known strategies. */
-    while (
-        t->result->iterations < most && !mcts_at(&tree, 0)->finished &&
-        !(t->search->until_beaten && t->result->to_beat_dp > 0) &&
-        (t->search->deadline_us == 0 || g_get_monotonic_time() < t->search->deadline_us))
+    while (t->result->iterations < most && !mcts_at(&tree, 0)->finished &&
+           !(t->search->until_beaten && t->result->to_beat_dp > 0) &&
+           !tag_state_is_late(t))
         run_round(&tree, visit, action, MIN(leaves, most - t->result->iterations));
     if (t->search->lessons)
         keep_lessons(&tree, 0, action, 0);

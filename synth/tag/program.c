@@ -4,10 +4,20 @@
  *
  * With microbatches the forward of each runs after that of the one before, then the backward of
  * each, so that groups on different devices work at the same time on different microbatches (as
- * gpipe's stages do). Ops that read sums over the batch come last. */
-#include <string.h>
+ * gpipe's stages do). Ops that read sums over the batch come last.
+ *
+ * Where layers are computed again, forward ops run on the device group that they ran on, right
+ * before the first backward op there that needs them:
+ *
+ *     full        what a layer's backward ops need of the layer's forward, from the results of other
+ *                 layers, which are kept
+ *     selective   single ops whose results only backward ops read (synth_makes_inner)
+ *
+ * Nothing is communicated again: what another device group made, or sums over replicas, is kept. */
+#include "synth/pipeline/pipeline.h"
+#include "synth/tag/tag.h"
 
-#include "synth/tag/again.h"
+#include <string.h>
 
 enum { NOBODY = UINT16_MAX };
 
@@ -23,8 +33,9 @@ typedef struct {
     /* [(microbatch * groups of the space + group of the program) * n_tensors + tensor]; tensors
      * that are not parts of the batch are at microbatch 0 */
     uint8_t *held;
-    bool *partial;   /* [tensor]: it is partial over the replicas of its home */
-    TagAgain *again; /* NULL: nothing runs again */
+    bool *partial; /* [tensor]: it is partial over the replicas of its home */
+    bool *read;    /* [tensor]: a forward op reads it; NULL: nothing runs again */
+    bool *again;   /* [op]: it ran again for this microbatch; NULL: nothing does */
     uint32_t n_microbatches, microbatch; /* all, and the one that runs */
 } Builder;
 
@@ -148,8 +159,7 @@ static bool stays_partial(const Builder *b, OpId id)
     return false;
 }
 
-/* Whether the tensor is a gradient that a parameter's update reads. */
-static bool is_final_sum(const Graph *graph, TensorId tensor)
+bool tag_is_final_sum(const Graph *graph, TensorId tensor)
 {
     return graph_is_parameter_gradient(graph, tensor) &&
            graph_gradient(graph, graph_tensor(graph, tensor)->of) == tensor;
@@ -165,6 +175,60 @@ static void append_op(const Builder *b, OpId id, uint16_t group, bool cut)
     program_append(b->program, instr);
 }
 
+/* --- computing again --- */
+
+/* Whether an op may run again for an op of the backward pass: on the same devices, on the batch,
+ * and without a sum over it. */
+static bool repeats(const Builder *b, OpId id, OpId reader)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    const BatchForms *batch = b->work->batch;
+    if (op->pass != PASS_FORWARD || b->again[id] || batch->loop[id] < 0 ||
+        b->placement->group[id] != b->placement->group[reader])
+        return false;
+    for (uint32_t o = 0; o < op->n_out; o++)
+        if (batch->form[op->out[o]] == FORM_REDUCE ||
+            graph_tensor(b->graph, op->out[o])->role == ROLE_LOSS)
+            return false;
+    return true;
+}
+
+/* Runs an op again after those of its layer that it reads. */
+static void tag_run_full(const Builder *b, OpId id, uint16_t group)
+{
+    const Op *op = graph_get_op(b->graph, id);
+    b->again[id] = true;
+    for (uint32_t i = 0; i < op->n_in; i++) {
+        const OpId by = graph_tensor(b->graph, op->in[i])->producer;
+        if (by != GRAPH_NONE && graph_get_op(b->graph, by)->layer == op->layer &&
+            repeats(b, by, id))
+            tag_run_full(b, by, group);
+    }
+    append_op(b, id, group, true);
+}
+
+/* Runs again what an op needs; ops come here once for each microbatch, in execution order. */
+static void tag_run_again(const Builder *b, OpId reader, uint16_t group)
+{
+    const Op *op = graph_get_op(b->graph, reader);
+    for (uint32_t i = 0; b->again && op->pass == PASS_BACKWARD && i < op->n_in; i++) {
+        const OpId by = graph_tensor(b->graph, op->in[i])->producer;
+        if (by == GRAPH_NONE || !repeats(b, by, reader))
+            continue;
+        const uint32_t layer = graph_get_op(b->graph, by)->layer;
+        const Recompute mode = b->work->recompute[layer];
+        if (mode == RECOMPUTE_FULL && layer == op->layer) {
+            tag_run_full(b, by, group);
+        } else if (mode == RECOMPUTE_SELECTIVE && !b->read[op->in[i]] &&
+                   synth_makes_inner(b->graph, b->read, by)) {
+            b->again[by] = true;
+            append_op(b, by, group, true);
+        }
+    }
+}
+
+/* --- ops --- */
+
 static void run_op(Builder *b, OpId id)
 {
     const Op *op = graph_get_op(b->graph, id);
@@ -177,15 +241,13 @@ static void run_op(Builder *b, OpId id)
         partial = stays_partial(b, id);
     for (uint32_t i = 0; (cut || !partial) && i < op->n_in; i++)
         sum_over_replicas(b, op->in[i]);
-    const GArray *before = b->again ? tag_again_before(b->again, id) : NULL;
-    for (uint32_t k = 0; before && k < before->len; k++)
-        append_op(b, g_array_index(before, OpId, k), group, true);
+    tag_run_again(b, id, group);
     append_op(b, id, group, cut);
     values_at (const TensorId, out, o, op->out, op->n_out) {
         *held(b, group, out) = true;
         b->home[out] = group;
         b->partial[out] = partial && (!cut || b->work->batch->form[out] == FORM_REDUCE);
-        if (is_final_sum(b->graph, out) && b->microbatch + 1 == b->n_microbatches)
+        if (tag_is_final_sum(b->graph, out) && b->microbatch + 1 == b->n_microbatches)
             sum_over_replicas(b, out);
     }
 }
@@ -215,10 +277,9 @@ static void run_microbatches(Builder *b)
     g_autofree bool *late = find_late(b);
     for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++)
         for (uint32_t m = 0; m < b->n_microbatches; m++) {
-            g_autoptr(TagAgain) again =
-                b->work->recompute ? tag_again_new(b->work, b->placement) : NULL;
-            b->again = again;
             b->microbatch = m;
+            if (b->again)
+                memset(b->again, 0, graph_n_ops(b->graph) * sizeof *b->again);
             for (OpId id = 0; id < graph_n_ops(b->graph); id++)
                 if (graph_get_op(b->graph, id)->pass == pass && !late[id] &&
                     (m == 0 || b->work->batch->loop[id] >= 0))
@@ -242,7 +303,8 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
     g_autofree bool *partial = g_new0(bool, n_tensors);
     memset(number, 0xff, space->n_groups * sizeof *number);
     memset(home, 0xff, n_tensors * sizeof *home);
-    g_autoptr(TagAgain) again = work->recompute ? tag_again_new(work, placement) : NULL;
+    g_autofree bool *read = work->recompute ? synth_forward_reads(work->graph) : NULL;
+    g_autofree bool *again = read ? g_new0(bool, graph_n_ops(work->graph) + 1) : NULL;
     Builder b = {.space = space,
                  .work = work,
                  .placement = placement,
@@ -252,6 +314,7 @@ Program *synth_tag_program(const TagSpace *space, const TagWork *work,
                  .home = home,
                  .held = all,
                  .partial = partial,
+                 .read = read,
                  .again = again,
                  .n_microbatches = n_microbatches};
     b.program->n_microbatches = n_microbatches;

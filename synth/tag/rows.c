@@ -8,6 +8,33 @@
 
 enum { SERIAL = 15 };
 
+/* --- sums over replicas that strategies cannot avoid --- */
+
+/* Whether replicas sum the tensor as soon as the op has made it: the gradient of a parameter. */
+static bool rows_is_summed(const TagBound *b, OpId op, TensorId out)
+{
+    return b->work->batch->loop[op] >= 0 && b->work->batch->form[out] == FORM_REDUCE &&
+           tag_is_final_sum(b->work->graph, out);
+}
+
+/* The tensors that ops on the batch read and that ops on the batch make as sums over it, as the
+ * means of batch norm are; gradients of parameters are summed anyhow. [tensor], allocated. */
+static bool *find_waited(const TagBound *b)
+{
+    const Graph *graph = b->work->graph;
+    const BatchForms *batch = b->work->batch;
+    bool *waited = g_new0(bool, graph_n_tensors(graph) + 1);
+    ops_each (op, id, graph) {
+        for (uint32_t i = 0; batch->loop[id] >= 0 && i < op->n_in; i++) {
+            const OpId by = graph_tensor(graph, op->in[i])->producer;
+            waited[op->in[i]] |= by != GRAPH_NONE && batch->loop[by] >= 0 &&
+                                 batch->form[op->in[i]] == FORM_REDUCE &&
+                                 !rows_is_summed(b, by, op->in[i]);
+        }
+    }
+    return waited;
+}
+
 /* --- what actions take --- */
 
 /* Adds an op's times on its group's devices to `load`; returns their mean. */
@@ -36,9 +63,8 @@ static double add_sums(TagBound *b, SimQuick *quick, OpId id, uint16_t group, bo
     const Op *op = graph_get_op(b->work->graph, id);
     double sum = 0;
     for (uint32_t o = 0; of->n_replicas > 1 && o < op->n_out; o++)
-        if (tag_rows_is_summed(b, id, op->out[o]))
-            sum += served ? sim_quick_served_s(quick, group, op->out[o])
-                          : sim_quick_sum_s(quick, group, op->out[o]);
+        if (rows_is_summed(b, id, op->out[o]))
+            sum += tag_rows_sum_s(quick, group, served, op->out[o]);
     for (uint32_t r = 0; r < of->n_replicas; r++)
         rows[of->device[r]] += sum;
     *sums += sum;
@@ -187,7 +213,7 @@ TagBound *tag_rows_new(const TagSpace *space, const TagWork *work, SimQuick *qui
     b->n_devices = space->view->n_devices * (objective == TAG_BY_FLOW ? 2 : 1);
     b->tree = tag_tree_new(work, space->n_actions, space->n_actions <= MOST_PAIRS);
     make_room(b);
-    b->waited = sim_quick_sums(quick) == SIM_SUMS_FREE ? NULL : tag_rows_find_waited(b);
+    b->waited = sim_quick_sums(quick) == SIM_SUMS_FREE ? NULL : find_waited(b);
     fill(b, objective);
     b->room = tag_room_new(b);
     for (uint32_t r = 0; r < b->n_devices; r++)

@@ -84,14 +84,25 @@ static inline double tag_rows_on_path(const TagBound *b, OpId op, uint32_t actio
            (graph_get_op(b->work->graph, op)->n_out == 1 ? part->sum_s : 0);
 }
 
-/* Whether replicas sum the tensor as soon as the op has made it: the gradient of a parameter. */
-bool tag_rows_is_summed(const TagBound *b, OpId op, TensorId out);
-/* The tensors that ops on the batch read and that ops on the batch make as sums over it, as the
- * means of batch norm are; gradients of parameters are summed anyhow. [tensor], allocated. */
-bool *tag_rows_find_waited(const TagBound *b);
+/* Seconds to sum a tensor over a group's replicas, by a server or by all of them. */
+static inline double tag_rows_sum_s(SimQuick *quick, uint16_t group, bool served,
+                                    TensorId tensor)
+{
+    return served ? sim_quick_served_s(quick, group, tensor)
+                  : sim_quick_sum_s(quick, group, tensor);
+}
+
 /* Seconds of the sum that a tensor's readers wait for, if it is made on the device group under the
  * action. */
-double tag_rows_wait(const TagBound *b, TensorId tensor, uint16_t group, uint32_t action);
+static inline double tag_rows_wait(const TagBound *b, TensorId tensor, uint16_t group,
+                                   uint32_t action)
+{
+    const bool served = b->space->action[action].option == TAG_PS &&
+                        graph_tensor(b->work->graph, tensor)->role == ROLE_GRADIENT;
+    if (!b->waited || !b->waited[tensor] || b->space->group[group].n_replicas == 1)
+        return 0;
+    return tag_rows_sum_s(b->quick, group, served, tensor);
+}
 
 TagRoom *tag_room_new(const TagBound *bound);
 void tag_room_free(TagRoom *room);

@@ -124,6 +124,10 @@ uint32_t tag_evaluations(const TagEvaluator *evaluator);
 Program *tag_program(TagEvaluator *evaluator, const uint16_t *action);
 SimQuickTimes tag_times(TagEvaluator *evaluator, const uint16_t *action);
 
+/* The bytes that a program lacks, summed over devices. peak: scratch, [device]. */
+double tag_lacking(const ClusterView *view, SimQuick *quick, const Program *program,
+                   uint64_t *peak);
+
 /* Whether a is better than b: a strategy that fits comes first, then the faster one; of two that do
  * not fit, the one that lacks fewer bytes. */
 static inline bool tag_is_better(TagScore a, TagScore b)
@@ -136,16 +140,13 @@ static inline bool tag_is_better(TagScore a, TagScore b)
 /* --- the bound --- */
 
 typedef struct TagBound TagBound;
-TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                        TagObjective objective);
-AUTOPTR(tag_bound_free, TagBound)
-
 /* The strategies that the bound is on: those that sum each gradient on its own (SIM_SUMS_EACH);
  * strategies that fuse gradients in buckets of any kind, too, where paths include no all-reduces
  * between ops (SIM_SUMS_FUSED); strategies with sufficient factors as well, which need no sums
  * (SIM_SUMS_FREE). The prices of `quick` are reset afterwards. */
-TagBound *tag_bound_new_for(const TagSpace *space, const TagWork *work, SimQuick *quick,
-                            TagObjective objective, SimQuickSums sums);
+TagBound *tag_bound_new(const TagSpace *space, const TagWork *work, SimQuick *quick,
+                        TagObjective objective, SimQuickSums sums);
+AUTOPTR(tag_bound_free, TagBound)
 
 /* The same by branch and bound on op groups' actions, with weights of their own in each branch: a
  * bound on all strategies that fit and are faster than best_s, and best_s if there is none.

@@ -5,13 +5,16 @@
 #include <math.h>
 #include <string.h>
 
+bool tag_state_is_late(const TagState *t)
+{
+    return t->search->deadline_us > 0 && g_get_monotonic_time() >= t->search->deadline_us;
+}
+
 bool tag_state_is_over(const TagState *t)
 {
     return (t->search->evaluations > 0 &&
             tag_evaluations(t->evaluator) >= t->search->evaluations) ||
-           (t->search->until_beaten && t->result->to_beat_dp > 0) ||
-           (t->search->deadline_us > 0 &&
-            g_get_monotonic_time() >= t->search->deadline_us);
+           (t->search->until_beaten && t->result->to_beat_dp > 0) || tag_state_is_late(t);
 }
 
 TagScore tag_state_try(TagState *t, const uint16_t *action, double below_s)

@@ -23,6 +23,8 @@ struct TagState {
     TagResult *result;
 };
 
+bool tag_state_is_late(const TagState *t);
+
 /* Whether the evaluations or the time are used up. */
 bool tag_state_is_over(const TagState *t);
 
@@ -40,5 +42,4 @@ NetView *tag_state_view(const TagState *t, const NetCase *net, const uint16_t *a
                         uint32_t depth);
 
 void tag_search_tree(TagState *t);  /* synth/tag/mcts.c */
-void tag_search_chain(TagState *t); /* synth/tag/chain.c */
 void tag_search_exact(TagState *t); /* synth/tag/exact.c */

@@ -72,7 +72,7 @@ typedef struct {
     const uint16_t *group; /* [op] */
     /* [op]: seconds on some fixed device, to cut and order groups */
     const double *time_s;
-    /* [layer]: what is computed again before its backward (synth/tag/again.h); NULL: nothing */
+    /* [layer]: what is computed again before its backward (synth/tag/program.c); NULL: nothing */
     const Recompute *recompute;
     /* of programs; 0, 1: the batch is not cut. More need batch_forms_of_microbatches(); searches
      * and bounds are of one */
@@ -127,6 +127,9 @@ AUTOPTR(synth_tag_list_free, TagList)
  * [group]. If no device has enough memory, the device with the most memory left takes the group. */
 void synth_tag_list_place(const TagList *list, const ClusterView *view, TagListRule rule,
                           const uint32_t *favourite, uint32_t *device);
+
+/* Whether the tensor is a gradient that a parameter's update reads. */
+bool tag_is_final_sum(const Graph *graph, TensorId tensor);
 
 /* The program of a placement, which passes program_check. Its device groups are the groups that it
  * uses, or, with `all_groups`, the groups of the space, by number. */

@@ -17,6 +17,14 @@ Plan *training_plan_like(const Plan *plan)
     return other;
 }
 
+Plan *training_plan_of(const Question *question, const Plan *like, Program *program)
+{
+    Plan *plan = training_plan_like(like);
+    plan_set(plan, question->graph, question->view, program, like->ratio);
+    plan_set_segments(plan, like->ratio, like->segment, like->n_segments);
+    return plan;
+}
+
 void training_set_apart(const Question *question, Plan *made)
 {
     const Graph *graph = question->graph;

@@ -33,14 +33,6 @@ typedef struct {
     uint32_t frugal, full;
 } Point;
 
-static Plan *plan_of(const Question *question, const Plan *like, Program *program)
-{
-    Plan *plan = training_plan_like(like);
-    plan_set(plan, question->graph, question->view, program, like->ratio);
-    plan_set_segments(plan, like->ratio, like->segment, like->n_segments);
-    return plan;
-}
-
 /* The plan of the mix before it gets the techniques; NULL if nothing joins the programs. */
 static Plan *mixed_plan(const Mix *m, uint32_t n_frugal)
 {
@@ -53,7 +45,7 @@ static Plan *mixed_plan(const Mix *m, uint32_t n_frugal)
         program_free(program);
         return NULL;
     }
-    Plan *plan = plan_of(m->question, m->first, program);
+    Plan *plan = training_plan_of(m->question, m->first, program);
     training_set_apart(m->question, plan);
     return plan;
 }
@@ -65,7 +57,8 @@ static bool time_at(const Mix *m, Point at, double *time_s, GError **error)
     if (isnan(*seen)) {
         g_autoptr(Plan) made = mixed_plan(m, at.frugal);
         g_autoptr(Plan) plan =
-            made ? plan_of(m->question, made, program_copy(made->program)) : NULL;
+            made ? training_plan_of(m->question, made, program_copy(made->program))
+                 : NULL;
         const Training t = {m->question, m->answer, plan, made ? made->program : NULL,
                             made};
         if (made && !training_give_layers(&t, m->again, at.full, error))
@@ -157,7 +150,8 @@ static double all_memory(const Plan *plan)
 static bool find_price(const Question *question, Answer *answer, const Plan *first,
                        const Again *again, double *price, GError **error)
 {
-    g_autoptr(Plan) plan = plan_of(question, first, program_copy(first->program));
+    g_autoptr(Plan) plan =
+        training_plan_of(question, first, program_copy(first->program));
     const Training t = {question, answer, plan, first->program, first};
     if (!training_give_layers(&t, again, 0, error))
         return false;

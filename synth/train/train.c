@@ -19,10 +19,7 @@ static bool is_automatic(const Question *question)
 /* Adds the techniques to the plan's own program. */
 static bool train(const Question *question, Answer *answer, Plan *plan, GError **error)
 {
-    g_autoptr(Plan) made = training_plan_like(plan);
-    plan_set(made, question->graph, question->view, program_copy(plan->program),
-             plan->ratio);
-    plan_set_segments(made, plan->ratio, plan->segment, plan->n_segments);
+    g_autoptr(Plan) made = training_plan_of(question, plan, program_copy(plan->program));
     made->split = g_steal_pointer(&plan->split);
     made->n_splits = plan->n_splits;
     plan->n_splits = 0;
@@ -31,16 +28,6 @@ static bool train(const Question *question, Answer *answer, Plan *plan, GError *
     return is_automatic(question)
                ? training_choose_layers(&t, error)
                : training_give(&t, &question->options->strategy, error);
-}
-
-/* The plan's own program before it gets the techniques. */
-static Plan *copy_made(const Question *question, const Plan *plan)
-{
-    Plan *copy = training_plan_like(plan);
-    plan_set(copy, question->graph, question->view, program_copy(plan->program),
-             plan->ratio);
-    plan_set_segments(copy, plan->ratio, plan->segment, plan->n_segments);
-    return copy;
 }
 
 /* Makes the planner's plan as if there were `room` times the memory (INFINITY: as if memory did not
@@ -68,7 +55,7 @@ static bool make_with(const Question *question, Answer *answer, double room, Pla
     if (!made)
         return false;
     if (first)
-        *first = copy_made(question, plan);
+        *first = training_plan_of(question, plan, program_copy(plan->program));
     return train(question, answer, plan, error);
 }
 

@@ -43,6 +43,9 @@ bool training_is_small(const Question *question);
 /* An empty plan of the same kind. */
 Plan *training_plan_like(const Plan *plan);
 
+/* One that has the other plan's ratios and segments, too, with a program (taken over). */
+Plan *training_plan_of(const Question *question, const Plan *like, Program *program);
+
 /* Where memory binds: mixes of `first`, the plan made as if memory were no matter, with programs
  * that take less of it. *mixed: the plan of the best mix with its own program, or NULL; the caller
  * frees it. */

@@ -255,7 +255,8 @@ static void check_groups(uint32_t seed, Tally *tally)
     const SimQuickTimes times = sim_quick_times(quick, plan->program);
     check_clock(&c, CLOCK_QUICK_STAGE, times.stage_s);
     check_clock(&c, CLOCK_QUICK_FLOW, times.flow_s);
-    g_autoptr(TagBound) bound = tag_bound_new(space, &work, quick, TAG_BY_STAGE);
+    g_autoptr(TagBound) bound =
+        tag_bound_new(space, &work, quick, TAG_BY_STAGE, SIM_SUMS_EACH);
     const double bound_s = tag_bound(bound, action);
     if (isfinite(bound_s)) /* it fits */
         check_clock(&c, CLOCK_TAG_BOUND, bound_s);

@@ -4,7 +4,7 @@
 
 #include "data/store/store.h"
 #include "experiments/scorecard/record.h"
-#include "experiments/scorecard/starts.h"
+#include "experiments/scorecard/scorecard.h"
 #include "tests/support/rounds.h"
 #include "tests/test.h"
 

@@ -37,7 +37,8 @@ static Brute brute_force(const Case *c, TagObjective objective)
 /* Branching improves the bound, never above the optimum. */
 static void check_branching(const Case *c, TagObjective objective, double best)
 {
-    g_autoptr(TagBound) bound = tag_bound_new(c->space, &c->work, c->quick, objective);
+    g_autoptr(TagBound) bound =
+        tag_bound_new(c->space, &c->work, c->quick, objective, SIM_SUMS_EACH);
     uint16_t open[8];
     memset(open, 0xff, sizeof open);
     const double root = tag_bound(bound, open);
@@ -373,7 +374,8 @@ static void test_branches_pay(void **state)
         g_auto(TagResult) best = run_search(&c, TAG_BEST, objective, 400, 1);
         if (!best.fits)
             continue;
-        g_autoptr(TagBound) bound = tag_bound_new(c.space, &c.work, c.quick, objective);
+        g_autoptr(TagBound) bound =
+            tag_bound_new(c.space, &c.work, c.quick, objective, SIM_SUMS_EACH);
         uint16_t open[8];
         memset(open, 0xff, sizeof open);
         const double root = tag_bound(bound, open),

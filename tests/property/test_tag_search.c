@@ -13,9 +13,10 @@ static void test_bound(void **state)
     uint32_t n = 0;
     while (n < test_rounds(2000, 10000)) {
         g_auto(Case) c = case_new(rand, 8, 3, 21);
-        g_autoptr(TagBound) flow = tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+        g_autoptr(TagBound) flow =
+            tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW, SIM_SUMS_EACH);
         g_autoptr(TagBound) stage =
-            tag_bound_new(c.space, &c.work, c.quick, TAG_BY_STAGE);
+            tag_bound_new(c.space, &c.work, c.quick, TAG_BY_STAGE, SIM_SUMS_EACH);
         g_autoptr(TagEvaluator) evaluator =
             tag_evaluator_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
         for (uint32_t k = 0; k < 200; k++, n++) {
@@ -123,7 +124,7 @@ static void check_rows(const Case *c, GRand *rand, uint32_t n)
         g_autoptr(TagEvaluator) evaluator =
             tag_evaluator_new(c->space, &c->work, c->quick, TAG_BY_FLOW);
         g_autoptr(TagBound) bound =
-            tag_bound_new_for(c->space, &c->work, c->quick, objective, sums);
+            tag_bound_new(c->space, &c->work, c->quick, objective, sums);
         g_autofree double *row = g_new(double, bound->n_rows);
         g_autofree uint16_t *action = g_new0(uint16_t, c->work.n_groups);
         for (uint32_t t = 0; t < n; t++) {
@@ -203,7 +204,8 @@ static void test_subsets_that_differ(void **state)
             if (c.space->action[s].option == TAG_AR &&
                 c.space->action[s].subset == (i ? 6 : 3))
                 action[i] = (uint16_t)s;
-    g_autoptr(TagBound) bound = tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
+    g_autoptr(TagBound) bound =
+        tag_bound_new(c.space, &c.work, c.quick, TAG_BY_FLOW, SIM_SUMS_EACH);
     g_autoptr(TagEvaluator) evaluator =
         tag_evaluator_new(c.space, &c.work, c.quick, TAG_BY_FLOW);
     const double time_s = tag_times(evaluator, action).flow_s;

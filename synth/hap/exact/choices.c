@@ -21,10 +21,8 @@ Range range_of(const Graph *graph, TensorId tensor)
             range.form_at[form] = (uint8_t)range.n_forms;
             range.form[range.n_forms++] = form;
         }
-        if (gradients >> form & 1u) {
-            range.gradient_at[form] = (uint8_t)range.n_gradients;
+        if (gradients >> form & 1u)
             range.gradient[range.n_gradients++] = form;
-        }
     }
     range.n = range.n_forms * range.n_gradients;
     return range;

@@ -25,9 +25,8 @@ static Ask price_ask(const Elimination *e, uint32_t i, Form reads, FormSet saved
         bool can =
             i >= c->view.n_in ||
             (choices_can_read(c, i, c->in[i].form[f], form_bit(reads) | saved) &&
-             price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before,
-                         NULL, NULL) &&
-             price_reach(c->pricer, c->view.tensor[i], &held, saved, &later, NULL, NULL));
+             price_reach(c->pricer, c->view.tensor[i], &held, form_bit(reads), &before) &&
+             price_reach(c->pricer, c->view.tensor[i], &held, saved, &later));
         factors_add_step(c->pricer, &ask.s[f], &before);
         factors_add_step(c->pricer, &ask.s[f], &later);
         if (!can)
@@ -60,9 +59,8 @@ static void price_contributions(Elimination *e, uint32_t i)
             Step step = {0};
             if (!(view->accumulates[i] >> sum & 1u) ||
                 !choices_can_give(c, i, form_bit(made), sum) ||
-                (view->alias[i] < 0 &&
-                 !price_reach(c->pricer, view->contribution[i], &held, form_bit(sum),
-                              &step, NULL, NULL)))
+                (view->alias[i] < 0 && !price_reach(c->pricer, view->contribution[i],
+                                                    &held, form_bit(sum), &step)))
                 *s = impossible;
             else
                 *s = view->accumulation_work[i][sum];
@@ -79,7 +77,7 @@ static Times price_one_dy(const Elimination *e, const FormSet *wanted, uint32_t 
         Step step = {0};
         if (wanted[o] &&
             !price_reach(c->pricer, graph_gradient(c->pricer->graph, c->op->out[o]),
-                         &held, wanted[o], &step, NULL, NULL))
+                         &held, wanted[o], &step))
             return impossible;
         factors_add_step(c->pricer, &s, &step);
     }
@@ -135,7 +133,7 @@ static Times price_alias(const Elimination *e, const FormSet *shared, uint32_t d
             continue;
         if (!choices_can_give(c, i, held[view->alias[i]], c->in[i].gradient[g[i]]) ||
             !price_reach(c->pricer, view->contribution[i], &held[view->alias[i]],
-                         form_bit(c->in[i].gradient[g[i]]), &step, NULL, NULL))
+                         form_bit(c->in[i].gradient[g[i]]), &step))
             return impossible;
         factors_add_step(c->pricer, &s, &step);
     }

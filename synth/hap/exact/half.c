@@ -142,8 +142,8 @@ static bool price_saved(const Choices *c, const Needs *needs,
 {
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = form_bit(needs->out[o]);
-        if (wanted_out[o] && !price_reach(c->pricer, c->op->out[o], &held, wanted_out[o],
-                                          step, NULL, NULL))
+        if (wanted_out[o] &&
+            !price_reach(c->pricer, c->op->out[o], &held, wanted_out[o], step))
             return false;
     }
     return true;

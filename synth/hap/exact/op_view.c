@@ -107,22 +107,13 @@ static void read_contribution(const Graph *graph, OpView *view, uint32_t i)
             view->alias[i] = (int8_t)o;
 }
 
-/* The rule under which the contribution to activation input `i` is added in a form. */
-static bool accumulation_rule(const Graph *graph, const OpView *view, uint32_t i,
-                              Form form, Rule *rule)
-{
-    Form forms[OP_MAX_OPERANDS];
-    memset(forms, form, sizeof forms);
-    return op_rule_find(graph, view->accumulation[i], forms, rule);
-}
-
 /* Finds the forms in which a sum of contributions can be kept. */
 static void find_accumulation(const Pricer *pricer, OpView *view, uint32_t i)
 {
     Rule rule;
     for (Form form = 0; form < FORM_MAX; form++)
         if (view->accumulation[i] == GRAPH_NONE ||
-            (accumulation_rule(pricer->graph, view, i, form, &rule) &&
+            (op_rule_in(pricer->graph, view->accumulation[i], form, &rule) &&
              pins_allow(pricer->pins, pricer->graph, view->accumulation[i], rule.form)))
             view->accumulates[i] |= (FormSet)(1u << form);
 }
@@ -132,7 +123,7 @@ static void op_view_price_accumulation(const Pricer *pricer, OpView *view, uint3
     Rule rule;
     for (Form form = 0; form < FORM_MAX && view->accumulation[i] != GRAPH_NONE; form++)
         if ((view->accumulates[i] >> form & 1u) &&
-            accumulation_rule(pricer->graph, view, i, form, &rule))
+            op_rule_in(pricer->graph, view->accumulation[i], form, &rule))
             view->accumulation_work[i][form] =
                 price_rule(pricer, view->accumulation[i], &rule);
 }

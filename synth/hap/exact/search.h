@@ -2,8 +2,19 @@
 #pragma once
 
 #include "synth/hap/exact/label.h"
-#include "synth/hap/exact/space.h"
 #include "synth/hap/exact/states.h"
+#include "synth/hap/search.h"
+
+/* The state shared by searches over the same programs. */
+struct SynthSpace {
+    const Graph *graph;
+    const SynthPins *pins;
+    const uint16_t *segment; /* [op]; NULL: one segment, and n_segments is 0 */
+    uint32_t n_segments;
+    bool large; /* a search asked for more states than can be tried */
+    /* [0] without and [1] with a charge for memory; NULL until a search asks for them */
+    States *states[2];
+};
 
 typedef struct {
     Pricer pricer;

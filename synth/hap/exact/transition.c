@@ -92,15 +92,14 @@ static bool price_inputs(const Along *s, const Needs *needs, Cost *cost)
         if (!choices_can_read(c, i, s->in[i].form,
                               form_bit(needs->reads[i]) | needs->saved[i]) ||
             !price_reach(c->pricer, c->view.tensor[i], &held, form_bit(needs->reads[i]),
-                         &before, NULL, NULL))
+                         &before))
             return false;
         uint8_t after[2];
         choices_after(&c->in[i], s->in[i].form, needs->reads[i], &before, after);
         if (c->survives[i] && s->after[i] != after[0] && s->after[i] != after[1])
             return false;
         add_step(c->pricer, cost, &before, CLOSES_FORWARD, &cost->forward);
-        if (!price_reach(c->pricer, c->view.tensor[i], &held, needs->saved[i], &saved,
-                         NULL, NULL))
+        if (!price_reach(c->pricer, c->view.tensor[i], &held, needs->saved[i], &saved))
             return false;
         add_step(c->pricer, cost, &saved, CLOSES_EARLY, &cost->early);
     }
@@ -119,7 +118,7 @@ static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
         dy[o] = form_bit(s->dy[o]);
         if (needs->wanted_dy[o] &&
             !price_reach(c->pricer, graph_gradient(c->pricer->graph, c->op->out[o]),
-                         &dy[o], needs->wanted_dy[o], &step, NULL, NULL))
+                         &dy[o], needs->wanted_dy[o], &step))
             return false;
         add_step(c->pricer, cost, &step, CLOSES_EARLY, &cost->early);
     }
@@ -134,8 +133,7 @@ static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
                                             : &made; /* inputs of an add share dy */
         Step step = {0};
         if (!choices_can_give(c, i, *held, sum) ||
-            !price_reach(c->pricer, view->contribution[i], held, form_bit(sum), &step,
-                         NULL, NULL))
+            !price_reach(c->pricer, view->contribution[i], held, form_bit(sum), &step))
             return false;
         add_step(c->pricer, cost, &step, CLOSES_LATE, &cost->late);
         times_add(c->pricer, &cost->late, &view->accumulation_work[i][sum]);
@@ -230,8 +228,7 @@ static void try_half(const Along *s, const Group *group, const Half *half,
     for (uint32_t o = 0; o < c->op->n_out; o++) {
         FormSet held = form_bit(group->needs.out[o]);
         Step step = {0};
-        price_reach(c->pricer, c->op->out[o], &held, half->wanted_out[o], &step, NULL,
-                    NULL);
+        price_reach(c->pricer, c->op->out[o], &held, half->wanted_out[o], &step);
         add_step(c->pricer, &t.cost, &step, CLOSES_EARLY, &t.cost.early);
     }
     t.cost.charge_s = half_memory(c, &group->needs, half);
@@ -353,9 +350,8 @@ void transition_apply(Choices *c, OpId id, uint32_t in, const Transition *transi
     choices_inputs(c, in, held);
     for (uint32_t i = 0; i < view->n_in; i++) {
         OpId accumulation = graph_accumulation(graph, id, view->input[i]);
-        Form forms[OP_MAX_OPERANDS];
-        memset(forms, held[i].gradient, sizeof forms);
         if (accumulation != GRAPH_NONE)
-            op_rule_find(graph, accumulation, forms, &assignment->rule[accumulation]);
+            op_rule_in(graph, accumulation, held[i].gradient,
+                       &assignment->rule[accumulation]);
     }
 }

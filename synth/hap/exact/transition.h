@@ -23,7 +23,7 @@ typedef struct {
 typedef struct {
     uint32_t n, n_forms, n_gradients;
     Form form[FORM_MAX], gradient[FORM_MAX];
-    uint8_t form_at[FORM_MAX], gradient_at[FORM_MAX];
+    uint8_t form_at[FORM_MAX];
 } Range;
 
 Range range_of(const Graph *graph, TensorId tensor);

@@ -113,11 +113,9 @@ static void price_parameter(const Pricer *pricer, TensorId parameter, Form form,
 static void price_accumulation(const Pricer *pricer, OpId accumulation, Form form,
                                Times *back)
 {
-    Form forms[OP_MAX_OPERANDS];
     Rule rule;
-    memset(forms, form, sizeof forms);
     if (accumulation == GRAPH_NONE ||
-        !op_rule_find(pricer->graph, accumulation, forms, &rule))
+        !op_rule_in(pricer->graph, accumulation, form, &rule))
         return;
     Times work = price_rule(pricer, accumulation, &rule);
     times_add(pricer, back, &work);
@@ -170,7 +168,7 @@ static bool price_adjoint(const Pricer *pricer, const Triple *triple, Fused *fus
     FormSet held = (FormSet)(1u << reference_adjoint(triple->to));
     Step step = {0};
     if (!price_reach(pricer, gradient, &held,
-                     (FormSet)(1u << reference_adjoint(triple->from)), &step, NULL, NULL))
+                     (FormSet)(1u << reference_adjoint(triple->from)), &step))
         return false;
     fused->comm_s += step.comm_s;
     fused->back = step.inner;
@@ -297,15 +295,14 @@ static double sum_price(const Pricer *pricer, TensorId gradient,
         Step step = {0};
         if (!read[form])
             continue;
-        if (!price_reach(pricer, gradient, &held, (FormSet)(1u << sum), &step, NULL,
-                         NULL))
+        if (!price_reach(pricer, gradient, &held, (FormSet)(1u << sum), &step))
             return INFINITY;
         price_s += read[form] * (step.comm_s + times_max(pricer, &step.inner));
     }
     FormSet held = (FormSet)(1u << sum);
     Step step = {0};
     if (!price_reach(pricer, gradient, &held, (FormSet)(1u << reference_adjoint(made)),
-                     &step, NULL, NULL))
+                     &step))
         return INFINITY;
     return price_s + step.comm_s + times_max(pricer, &step.inner);
 }
@@ -376,12 +373,9 @@ static bool assign_accumulations(const ReferenceTheory *theory, Assignment *assi
     for (OpId id = 0; id < theory->n_ops; id++)
         for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++) {
             OpId accumulation = graph_accumulation(graph, id, i);
-            Form forms[OP_MAX_OPERANDS];
-            memset(forms, assignment->gradient[graph_get_op(graph, id)->in[i]],
-                   sizeof forms);
+            const Form form = assignment->gradient[graph_get_op(graph, id)->in[i]];
             if (accumulation != GRAPH_NONE &&
-                !op_rule_find(graph, accumulation, forms,
-                              &assignment->rule[accumulation]))
+                !op_rule_in(graph, accumulation, form, &assignment->rule[accumulation]))
                 return false;
         }
     return true;
