@@ -7,7 +7,6 @@
 #include "data/base/free.h"
 #include "synth/answer/complete.h"
 #include "synth/answer/ratios.h"
-#include "synth/answer/rounding.h"
 #include "synth/hap/apart.h"
 
 /* Ratios that a program was considered with, and whether the plan fits. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "synth/answer/answer.h"
+#include "synth/answer/rounding.h"
 
 /* A program that was met, with its models for common ratios. */
 typedef struct {

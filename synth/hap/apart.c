@@ -6,7 +6,6 @@
 #include "balance/balance.h"
 #include "data/base/free.h"
 #include "synth/answer/complete.h"
-#include "synth/answer/rounding.h"
 
 enum {
     FAILURES = 2, /* linear programs of a cluster that go in circles take a second each */
