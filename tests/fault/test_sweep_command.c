@@ -127,7 +127,7 @@ static void test_said_without_running(void **state)
     assert_int_equal(some.status, 1); /* until nothing is missing */
     assert_string_equal(same.out, some.out);
     assert_non_null(strstr(some.err, " of 18 configurations have no result"));
-    assert_non_null(strstr(some.out, " with dp-ev, seed 2: not tried\n"));
+    assert_non_null(strstr(some.out, " with dp-ev by stage, seed 2: not tried\n"));
     assert_non_null(strstr(some.out, "small in r.db: 18 configurations"));
     assert_null(strstr(some.out, "shard 0:"));
     assert_non_null(strstr(some.out, "shard 1:"));
