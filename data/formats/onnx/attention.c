@@ -71,7 +71,7 @@ static bool find_role(Builder *b, uint32_t value, bool transposed, Projection *r
         }
     role->size = view_size(v, v->rank - 1);
     if ((v->rotary && v->rotary != role->size) ||
-        (v->norm && onnx_elements(onnx_value(b->model, v->norm - 1)) != role->size))
+        (v->norm && onnx_elements(onnx_value(b->model, v->norm)) != role->size))
         return builder_refuse(b,
                               "attention with rotation or a norm on a part of each head");
     return (seen == v->n_atoms &&
@@ -133,9 +133,9 @@ static TensorId normed(Builder *b, const Projection *role, OpKind kind, TensorId
 {
     const uint32_t size = (uint32_t)role->size;
     TensorId in[] = {x, GRAPH_NONE};
-    if (role->view.norm == 0 || b->failed)
+    if (role->view.norm == ONNX_NONE || b->failed)
         return x;
-    in[1] = builder_weight(b, role->view.norm - 1, 1, &size);
+    in[1] = builder_weight(b, role->view.norm, 1, &size);
     return builder_op(b, kind, (OpAttr){0}, 2, in, NULL);
 }
 
@@ -213,31 +213,25 @@ static bool part_heads(View *q, uint64_t heads)
 static bool output_view(const Projection *role, TensorId base, uint32_t rank, View *out)
 {
     View q = role[0].view;
-    uint8_t place[VIEW_ATOMS] = {0};
     if (role[0].heads > role[1].heads && !part_heads(&q, role[1].heads))
         return false;
-    *out = (View){.known = true,
-                  .base = base,
-                  .product = VIEW_NO_PRODUCT,
-                  .base_rank = rank,
-                  .rank = q.rank,
-                  .scale = 1};
-    for (uint32_t a = 0; a < q.n_atoms; a++) {
-        if (is_in(&q, q.rank - 1, a) || q.atom[a].fixed)
-            continue;
-        place[a] = (uint8_t)out->n_atoms;
-        out->atom[out->n_atoms++] = q.atom[a];
-    }
-    for (uint32_t d = 0; d + 1 < q.rank; d++) {
-        out->dim[d].n = q.dim[d].n;
-        for (uint32_t i = 0; i < q.dim[d].n; i++)
-            out->dim[d].atom[i] = place[q.dim[d].atom[i]];
-    }
+    ViewDim *last = &q.dim[q.rank - 1];
+    for (uint32_t a = 0; a < q.n_atoms; a++)
+        q.atom[a].fixed |= is_in(&q, q.rank - 1, a);
+    view_drop_fixed(&q);
+    last->n = 0;
     if (role[2].size > 1) {
-        const uint8_t atom = (uint8_t)out->n_atoms++;
-        out->atom[atom] = (Atom){.size = role[2].size, .dim = (uint8_t)(rank - 1)};
-        out->dim[out->rank - 1] = (ViewDim){.n = 1, .atom = {atom}};
+        const uint8_t atom = (uint8_t)q.n_atoms++;
+        q.atom[atom] = (Atom){.size = role[2].size, .dim = (uint8_t)(rank - 1)};
+        *last = (ViewDim){.n = 1, .atom = {atom}};
     }
+    *out = q;
+    out->base = base;
+    out->product = VIEW_NO_PRODUCT;
+    out->base_rank = rank;
+    out->scale = 1;
+    out->rotary = 0;
+    out->norm = ONNX_NONE;
     return true;
 }
 
@@ -245,9 +239,9 @@ static bool output_view(const Projection *role, TensorId base, uint32_t rank, Vi
 static bool heads_fit(const Projection *role)
 {
     const uint64_t heads = role[1].heads, repeats = role[1].repeats;
-    return role[0].repeats == 1 && role[2].view.rotary == 0 && role[2].view.norm == 0 &&
-           role[2].heads == heads && role[2].repeats == repeats &&
-           role[0].size == role[1].size &&
+    return role[0].repeats == 1 && role[2].view.rotary == 0 &&
+           role[2].view.norm == ONNX_NONE && role[2].heads == heads &&
+           role[2].repeats == repeats && role[0].size == role[1].size &&
            (role[0].heads == heads * repeats || heads * repeats == 1);
 }
 

@@ -34,8 +34,8 @@ static uint32_t sources(const Builder *b, uint32_t n, const uint32_t **list)
     default:
         *list = &g_array_index(b->model->operand, uint32_t, node->first);
         /* indices are inputs of their own, whatever computes them */
-        return onnx_op_is(node, "Gather") && node->n_in > 0 && (*list)[0] != ONNX_NONE &&
-                       onnx_value(b->model, (*list)[0])->constant
+        return onnx_op_is(node, "Gather") &&
+                       builder_is_constant(b, onnx_in(b->model, node, 0))
                    ? 0
                : reshapes(node) ? MIN(node->n_in, 1)
                                 : node->n_in;
@@ -52,13 +52,11 @@ static void onnx_mark(const Builder *b, uint32_t value, bool *needed)
         const uint32_t *list;
         g_array_set_size(stack, stack->len - 1);
         const uint32_t n = onnx_value(b->model, v)->producer;
-        if (n == ONNX_NONE || needed[n] || onnx_value(b->model, v)->constant)
+        if (n == ONNX_NO_NODE || needed[n] || onnx_value(b->model, v)->constant)
             continue;
         needed[n] = true;
         const uint32_t n_sources = sources(b, n, &list);
-        for (uint32_t i = 0; i < n_sources; i++)
-            if (list[i] != ONNX_NONE)
-                g_array_append_val(stack, list[i]);
+        g_array_append_vals(stack, list, n_sources);
     }
 }
 
@@ -70,12 +68,11 @@ static double weight_of(const Builder *b, const bool *needed)
     for (uint32_t n = 0; n < b->model->node->len; n++) {
         const OnnxNode *node = onnx_node(b->model, n);
         for (uint32_t i = 0; needed[n] && i < node->n_in; i++) {
-            const uint32_t in = onnx_in(b->model, node, i);
             const uint32_t origin =
-                in == ONNX_NONE ? ONNX_NONE : onnx_value(b->model, in)->origin;
-            if (origin != ONNX_NONE && onnx_value(b->model, origin)->known &&
-                g_hash_table_add(seen, GUINT_TO_POINTER(origin + 1)))
-                sum += (double)onnx_elements(onnx_value(b->model, origin));
+                onnx_value(b->model, onnx_in(b->model, node, i))->origin;
+            const OnnxValue *weight = onnx_value(b->model, origin);
+            if (weight->known && g_hash_table_add(seen, GUINT_TO_POINTER(origin)))
+                sum += (double)onnx_elements(weight);
         }
     }
     return sum;
@@ -108,7 +105,7 @@ static uint32_t choose_output(const Builder *b, bool *needed)
 static uint32_t logits_of(const Builder *b, uint32_t value)
 {
     const uint32_t n = onnx_value(b->model, value)->producer;
-    const OnnxNode *node = n == ONNX_NONE ? NULL : onnx_node(b->model, n);
+    const OnnxNode *node = n == ONNX_NO_NODE ? NULL : onnx_node(b->model, n);
     const bool softmax = node && b->group[n].kind == ONNX_PLAIN &&
                          (onnx_op_is(node, "Softmax") || onnx_op_is(node, "LogSoftmax"));
     return softmax && onnx_in(b->model, node, 0) != ONNX_NONE ? onnx_in(b->model, node, 0)

@@ -226,22 +226,11 @@ static bool take_token(Builder *b, View *view)
         return builder_refuse(b, "only a part of its input is read");
     TensorId base = builder_base(b, view);
     base = builder_op(b, OP_TAKE_TOKEN, (OpAttr){0}, 1, &base, NULL);
-    View out = *view;
-    out.base = base;
-    out.base_rank = 2;
-    out.n_atoms = 0;
-    uint8_t place[VIEW_ATOMS] = {0};
-    for (uint32_t a = 0; a < view->n_atoms; a++) {
-        if (view->atom[a].fixed)
-            continue;
-        place[a] = (uint8_t)out.n_atoms;
-        out.atom[out.n_atoms] = view->atom[a];
-        out.atom[out.n_atoms++].dim = view->atom[a].dim == 0 ? 0 : 1;
-    }
-    for (uint32_t d = 0; d < out.rank; d++)
-        for (uint32_t i = 0; i < out.dim[d].n; i++)
-            out.dim[d].atom[i] = place[out.dim[d].atom[i]];
-    *view = out;
+    view_drop_fixed(view);
+    view->base = base;
+    view->base_rank = 2;
+    items_each (Atom, atom, view->atom, view->n_atoms)
+        atom->dim = atom->dim == 0 ? 0 : 1;
     return base != GRAPH_NONE;
 }
 

@@ -12,7 +12,7 @@ static bool norm(Builder *b, const OnnxNode *node, const OnnxGroup *group)
     if (group->kind == ONNX_RMS_NORM && builder_is_head(b, x)) {
         View *y = &b->view[onnx_out(b->model, node, 0)];
         *y = *x;
-        y->norm = group->in[1] + 1;
+        y->norm = group->in[1];
         if (b->taken)
             b->taken->layer_norms += group->nodes > 0;
         return true;
@@ -46,8 +46,8 @@ bool builder_norm(Builder *b, const OnnxNode *node)
     const OnnxGroup group = {
         .kind = onnx_op_is(node, "LayerNormalization") ? ONNX_LAYER_NORM : ONNX_RMS_NORM,
         .in = {x, w, onnx_op_is(node, "LayerNormalization") ? bias : ONNX_NONE}};
-    const OnnxValue *v = x == ONNX_NONE ? NULL : onnx_value(b->model, x);
-    if (!v || !v->known || v->rank == 0 || !builder_is_constant(b, w) ||
+    const OnnxValue *v = onnx_value(b->model, x);
+    if (!v->known || v->rank == 0 || !builder_is_constant(b, w) ||
         onnx_axis(onnx_int(node, "axis", -1), v->rank) != v->rank - 1)
         return builder_refuse(b, "a norm of more than the last dim");
     return norm(b, node, &group);

@@ -147,10 +147,12 @@ static json_t *onnx_tensor_json(const OnnxFile__Tensor *tensor)
     return json;
 }
 
-/* Names that are no UTF-8 make json_string fail, and with it all that holds them. */
-static bool onnx_append(json_t *array, json_t *value)
+/* A name that is no UTF-8 makes json_string fail, and with it all that holds it: *good is false
+ * then, and null takes its place. */
+static json_t *onnx_checked(json_t *json, bool *good)
 {
-    return value && json_array_append_new(array, value) == 0;
+    *good = *good && json;
+    return json ? json : json_null();
 }
 
 static json_t *onnx_value_json(const OnnxFile__ValueInfo *value)
@@ -205,14 +207,12 @@ static json_t *attribute_json(const OnnxFile__Attribute *attribute)
     }
 }
 
-static bool names_json(json_t *node, const char *key, size_t n, char **name)
+static json_t *names_json(size_t n, char **name, bool *good)
 {
     json_t *list = json_array();
-    bool good = true;
     for (size_t i = 0; i < n; i++)
-        good = onnx_append(list, json_string(name[i])) && good;
-    json_object_set_new(node, key, list);
-    return good;
+        json_array_append_new(list, onnx_checked(json_string(name[i]), good));
+    return list;
 }
 
 static json_t *attributes_json(size_t n, OnnxFile__Attribute *const *attribute)
@@ -231,14 +231,13 @@ static void set_domain(json_t *json, const char *domain, const char *overload)
         json_object_set_new(json, "overload", json_string(overload));
 }
 
-static json_t *onnx_node_json(const OnnxFile__Node *node)
+static json_t *onnx_node_json(const OnnxFile__Node *node, bool *good)
 {
-    json_t *json = json_pack("{s:s, s:s}", "op", node->op_type, "name", node->name);
-    if (!json || !names_json(json, "in", node->n_input, node->input) ||
-        !names_json(json, "out", node->n_output, node->output)) {
-        json_decref(json);
-        return NULL;
-    }
+    json_t *json = onnx_checked(
+        json_pack("{s:s, s:s, s:o, s:o}", "op", node->op_type, "name", node->name, "in",
+                  names_json(node->n_input, node->input, good), "out",
+                  names_json(node->n_output, node->output, good)),
+        good);
     set_domain(json, node->domain, node->overload);
     if (node->n_attribute > 0)
         json_object_set_new(json, "attr",
@@ -250,32 +249,21 @@ static json_t *onnx_nodes_json(size_t n, OnnxFile__Node *const *node, bool *good
 {
     json_t *nodes = json_array();
     for (size_t i = 0; i < n; i++)
-        *good = onnx_append(nodes, onnx_node_json(node[i])) && *good;
+        json_array_append_new(nodes, onnx_node_json(node[i], good));
     return nodes;
 }
 
-/* Takes the object over; NULL: it is not whole. */
-static json_t *onnx_whole(json_t *json, bool good)
+static json_t *function_json(const OnnxFile__Function *function, bool *good)
 {
-    if (!good)
-        g_clear_pointer(&json, json_decref);
+    json_t *json = onnx_checked(
+        json_pack("{s:s, s:o, s:o, s:o, s:o}", "op", function->name, "in",
+                  names_json(function->n_input, function->input, good), "out",
+                  names_json(function->n_output, function->output, good), "attr",
+                  attributes_json(function->n_attribute_proto, function->attribute_proto),
+                  "nodes", onnx_nodes_json(function->n_node, function->node, good)),
+        good);
+    set_domain(json, function->domain, function->overload);
     return json;
-}
-
-static json_t *function_json(const OnnxFile__Function *function)
-{
-    json_t *json = json_pack("{s:s}", "op", function->name);
-    bool good = json && names_json(json, "in", function->n_input, function->input) &&
-                names_json(json, "out", function->n_output, function->output);
-    if (good) {
-        set_domain(json, function->domain, function->overload);
-        json_object_set_new(
-            json, "attr",
-            attributes_json(function->n_attribute_proto, function->attribute_proto));
-        json_object_set_new(json, "nodes",
-                            onnx_nodes_json(function->n_node, function->node, &good));
-    }
-    return onnx_whole(json, good);
 }
 
 /* Shapes that the file states in full, by the value's name. */
@@ -296,32 +284,21 @@ static json_t *stated_shapes(const OnnxFile__Graph *graph)
     return shapes;
 }
 
-/* NULL: a name is no UTF-8. */
-static json_t *functions_json(const OnnxFile__Model *model)
+static json_t *graph_lists(const OnnxFile__Graph *graph, bool *good)
 {
-    json_t *functions = json_array();
-    for (size_t i = 0; i < model->n_functions; i++)
-        if (!onnx_append(functions, function_json(model->functions[i]))) {
-            json_decref(functions);
-            return NULL;
-        }
-    return functions;
-}
-
-static json_t *graph_lists(const OnnxFile__Graph *graph)
-{
-    bool good = true;
-    json_t *nodes = onnx_nodes_json(graph->n_node, graph->node, &good),
+    json_t *nodes = onnx_nodes_json(graph->n_node, graph->node, good),
            *initializers = json_array(), *inputs = json_array(), *outputs = json_array();
     for (size_t i = 0; i < graph->n_initializer; i++)
-        good = onnx_append(initializers, onnx_tensor_json(graph->initializer[i])) && good;
+        json_array_append_new(
+            initializers, onnx_checked(onnx_tensor_json(graph->initializer[i]), good));
     for (size_t i = 0; i < graph->n_input; i++)
-        good = onnx_append(inputs, onnx_value_json(graph->input[i])) && good;
+        json_array_append_new(inputs,
+                              onnx_checked(onnx_value_json(graph->input[i]), good));
     for (size_t i = 0; i < graph->n_output; i++)
-        good = onnx_append(outputs, onnx_value_json(graph->output[i])) && good;
-    json_t *lists = json_pack("{s:o, s:o, s:o, s:o}", "nodes", nodes, "initializers",
-                              initializers, "inputs", inputs, "outputs", outputs);
-    return onnx_whole(lists, good);
+        json_array_append_new(outputs,
+                              onnx_checked(onnx_value_json(graph->output[i]), good));
+    return json_pack("{s:o, s:o, s:o, s:o}", "nodes", nodes, "initializers", initializers,
+                     "inputs", inputs, "outputs", outputs);
 }
 
 static json_t *model_json(const char *file, const OnnxFile__Model *model, GError **error)
@@ -336,13 +313,16 @@ static json_t *model_json(const char *file, const OnnxFile__Model *model, GError
         graph->n_initializer > ONNX_MOST_NODES)
         return refused(error, "%s: expected an ONNX model with a graph of 1 to %d nodes",
                        file, ONNX_MOST_NODES);
-    json_t *json = graph_lists(graph), *functions = json ? functions_json(model) : NULL;
-    if (json && functions && json_array_size(functions) > 0)
+    bool good = true;
+    json_t *json = graph_lists(graph, &good), *functions = json_array();
+    for (size_t i = 0; i < model->n_functions; i++)
+        json_array_append_new(functions, function_json(model->functions[i], &good));
+    if (json_array_size(functions) > 0)
         json_object_set(json, "functions", functions);
     json_decref(functions);
-    if (json && graph->n_value_info > 0)
+    if (graph->n_value_info > 0)
         json_object_set_new(json, "shapes", stated_shapes(graph));
-    if (!functions) {
+    if (!good) {
         json_decref(json);
         return refused(error, "%s: a name is no UTF-8", file);
     }

@@ -149,14 +149,10 @@ bool onnx_fold_slice(const Fold *f)
 {
     int64_t from[ONNX_MAX_RANK] = {0}, step[ONNX_MAX_RANK] = {1};
     const int64_t size = (int64_t)f->in[0]->dim[0];
-    const bool inputs = onnx_in(f->model, f->node, 1) != ONNX_NONE;
     if (f->in[0]->rank != 1)
         return false;
-    if (inputs) {
-        onnx_constant_ints(f->model, onnx_in(f->model, f->node, 1), from);
-        onnx_constant_ints(f->model, onnx_in(f->model, f->node, 4), step);
-    } else
-        onnx_ints(f->node, "starts", 1, from);
+    onnx_ints_of(f->model, f->node, 1, "starts", from);
+    onnx_constant_ints(f->model, onnx_in(f->model, f->node, 4), step);
     const int64_t first = CLAMP(from[0] < 0 ? from[0] + size : from[0], 0, size);
     for (uint64_t i = 0; i < f->n; i++)
         f->to[i] = f->in[0]->value[(uint64_t)first + i * (uint64_t)step[0]];
@@ -258,7 +254,7 @@ static bool all_constant(const OnnxModel *model, const OnnxNode *node, bool *tri
         const uint32_t in = onnx_in(model, node, i);
         if (in != ONNX_NONE && !onnx_value(model, in)->constant)
             return false;
-        *triangular |= in != ONNX_NONE && onnx_value(model, in)->triangular;
+        *triangular |= onnx_value(model, in)->triangular;
     }
     return true;
 }
@@ -280,11 +276,10 @@ static uint32_t origin_of(const OnnxModel *model, const OnnxNode *node, uint32_t
 /* Rows of a table of weights, which are trained where the table is. */
 static bool looks_up(const OnnxModel *model, const OnnxNode *node)
 {
-    const uint32_t table = onnx_in(model, node, 0), at = onnx_in(model, node, 1);
-    return onnx_op_is(node, "Gather") && table != ONNX_NONE && at != ONNX_NONE &&
-           onnx_value(model, table)->constant && onnx_value(model, table)->rank == 2 &&
-           onnx_dtype_is_float(onnx_value(model, table)->dtype) &&
-           onnx_value(model, at)->known && onnx_value(model, at)->rank > 0 &&
+    const OnnxValue *table = onnx_value(model, onnx_in(model, node, 0)),
+                    *at = onnx_value(model, onnx_in(model, node, 1));
+    return onnx_op_is(node, "Gather") && table->constant && table->rank == 2 &&
+           onnx_dtype_is_float(table->dtype) && at->known && at->rank > 0 &&
            onnx_int(node, "axis", 0) == 0;
 }
 

@@ -108,12 +108,12 @@ bool builder_conv(Builder *b, const OnnxNode *node)
     Windows windows;
     if (x == GRAPH_NONE)
         return false;
-    const OnnxValue *w = weight == ONNX_NONE ? NULL : onnx_value(b->model, weight),
+    const OnnxValue *w = onnx_value(b->model, weight),
                     *in = onnx_value(b->model, onnx_in(b->model, node, 0)),
                     *out = onnx_value(b->model, onnx_out(b->model, node, 0));
     const int64_t groups = onnx_int(node, "group", 1);
-    if (!w || !w->constant || !w->known || w->rank != in->rank ||
-        (bias != ONNX_NONE && !onnx_value(b->model, bias)->constant))
+    if (!w->constant || !w->known || w->rank != in->rank ||
+        (bias != ONNX_NONE && !builder_is_constant(b, bias)))
         return builder_refuse(b, "expected constant weights");
     if (groups < 1 || w->dim[0] % (uint64_t)groups != 0 ||
         w->dim[1] * (uint64_t)groups != in->dim[1])
@@ -198,8 +198,7 @@ bool builder_mean(Builder *b, const OnnxNode *node)
     const OnnxValue *out = onnx_value(b->model, onnx_out(b->model, node, 0));
     if (!view)
         return false;
-    int n = onnx_constant_ints(b->model, onnx_in(b->model, node, 1), axes);
-    n = n < 0 ? (int)onnx_ints(node, "axes", ONNX_MAX_RANK, axes) : n;
+    const int n = onnx_ints_of(b->model, node, 1, "axes", axes);
     const uint32_t first = n > 0 ? onnx_axis(axes[0], view->rank) : 0,
                    second = n > 1 ? onnx_axis(axes[1], view->rank) : 0;
     const bool edges = onnx_op_is(node, "GlobalAveragePool") ||
@@ -230,8 +229,7 @@ bool builder_batch_norm(Builder *b, const OnnxNode *node)
     if (x == GRAPH_NONE)
         return false;
     const uint32_t channels = graph_tensor(b->graph, x)->dim[1];
-    if (weight == ONNX_NONE || bias == ONNX_NONE ||
-        !onnx_value(b->model, weight)->constant || !onnx_value(b->model, bias)->constant)
+    if (!builder_is_constant(b, weight) || !builder_is_constant(b, bias))
         return builder_refuse(b, "expected constant weights");
     const TensorId in[] = {x, builder_op(b, OP_MOMENTS, (OpAttr){0}, 1, &x, "T=2"),
                            builder_weight(b, weight, 1, &channels),
@@ -263,7 +261,7 @@ bool builder_concat(Builder *b, const OnnxNode *node)
         return builder_refuse(b, "axis: expected the second one");
     for (uint32_t i = 0; i < node->n_in; i++) {
         const uint32_t index = onnx_in(b->model, node, i);
-        if (index != ONNX_NONE && onnx_value(b->model, index)->constant)
+        if (builder_is_constant(b, index))
             continue;
         View *view = builder_view(b, index);
         if (!view)
@@ -283,7 +281,7 @@ bool builder_concat(Builder *b, const OnnxNode *node)
     }
     for (uint32_t i = 0; i < node->n_in && all != GRAPH_NONE; i++) {
         const uint32_t index = onnx_in(b->model, node, i);
-        if (onnx_value(b->model, index)->constant)
+        if (builder_is_constant(b, index))
             all = append_token(b, all, index);
     }
     if (all == GRAPH_NONE)

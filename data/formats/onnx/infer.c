@@ -6,7 +6,8 @@
 #include "data/formats/onnx/ops.h"
 
 /* Marks the inputs that are read where weights are, perhaps transposed: the export left their
- * numbers out and feeds them. `of`: the input that each value is. */
+ * numbers out and feeds them. `of`: the input that each value is,
+ * ONNX_NONE: none. */
 static void mark_fed_weights(const OnnxModel *model, uint32_t *of, bool *weight)
 {
     static const struct {
@@ -25,7 +26,7 @@ static void mark_fed_weights(const OnnxModel *model, uint32_t *of, bool *weight)
         const uint32_t made = onnx_out(model, node, 0);
         for (uint32_t i = 0; i < MIN(node->n_in, 5); i++) {
             const uint32_t in = onnx_in(model, node, i);
-            if (in == ONNX_NONE || of[in] == ONNX_NONE)
+            if (of[in] == ONNX_NONE)
                 continue;
             for (uint32_t k = 0; k < G_N_ELEMENTS(slot); k++)
                 if (onnx_op_is(node, slot[k].op) && i >= slot[k].from &&
@@ -63,9 +64,8 @@ static bool lacks_samples(const OnnxModel *model, const OnnxValue *value)
 static void find_weights(OnnxModel *model)
 {
     g_autoptr(GArray) fed = g_array_new(false, false, sizeof(uint32_t));
-    g_autofree uint32_t *of = g_new(uint32_t, model->value->len);
+    g_autofree uint32_t *of = g_new0(uint32_t, model->value->len);
     g_autofree bool *weight = g_new0(bool, model->value->len);
-    memset(of, 0xff, sizeof *of * model->value->len);
     for (uint32_t i = 0; i < model->input->len; i++) {
         const uint32_t index = g_array_index(model->input, uint32_t, i);
         const OnnxValue *value = onnx_value(model, index);

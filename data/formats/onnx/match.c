@@ -54,8 +54,6 @@ static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
 {
     const uint32_t a = onnx_in(model, node, 0), b = onnx_in(model, node, 1);
     double number = 0;
-    if (a == ONNX_NONE || b == ONNX_NONE)
-        return;
     const bool first = onnx_scalar(model, a, &number),
                second = !first && onnx_scalar(model, b, &number);
     const OnnxCurve *x = &curve[a], *z = &curve[b];
@@ -72,7 +70,6 @@ static void binary_curve(const OnnxModel *model, const OnnxCurve *curve,
 /* The same elements in place, of the same size. */
 static bool keeps_size(const OnnxModel *model, uint32_t a, uint32_t b)
 {
-    g_assert(MAX(a, b) < model->value->len || MAX(a, b) == ONNX_NONE);
     const OnnxValue *x = onnx_value(model, a), *y = onnx_value(model, b);
     return x->known && y->known && x->rank == y->rank &&
            memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) == 0;
@@ -88,9 +85,7 @@ static OnnxCurve *onnx_curves(const OnnxModel *model)
     }
     for (uint32_t n = 0; n < model->node->len; n++) {
         const OnnxNode *node = onnx_node(model, n);
-        const uint32_t made = onnx_out(model, node, 0), in = onnx_in(model, node, 0);
-        if (made == ONNX_NONE || in == ONNX_NONE)
-            continue;
+        const uint32_t made = onnx_out(model, node, 0);
         OnnxCurve drawn = curve[made];
         const uint32_t operands = onnx_arithmetic(node);
         if (operands == 1)
@@ -144,10 +139,17 @@ typedef struct {
 
 static const OnnxNode *maker(const Match *m, uint32_t value, const char *op)
 {
-    const uint32_t producer =
-        value == ONNX_NONE ? ONNX_NONE : onnx_value(m->model, value)->producer;
-    const OnnxNode *node = producer == ONNX_NONE ? NULL : onnx_node(m->model, producer);
+    const uint32_t producer = onnx_value(m->model, value)->producer;
+    const OnnxNode *node =
+        producer == ONNX_NO_NODE ? NULL : onnx_node(m->model, producer);
     return node && (!op || onnx_op_is(node, op)) ? node : NULL;
+}
+
+/* Operand `i` of the node of that op that makes a value; ONNX_NONE: none does. */
+static uint32_t operand_of(const Match *m, uint32_t value, const char *op, uint32_t i)
+{
+    const OnnxNode *node = maker(m, value, op);
+    return node ? onnx_in(m->model, node, i) : ONNX_NONE;
 }
 
 /* --- norms --- */
@@ -156,16 +158,12 @@ static const OnnxNode *maker(const Match *m, uint32_t value, const char *op)
 static bool is_deviation(const Match *m, uint32_t d, double power, uint32_t *squared)
 {
     const OnnxCurve *curve = &m->curve[d];
-    const OnnxNode *mean = maker(m, curve->root, "ReduceMean");
-    if (!mean || curve->nodes == 0)
+    const OnnxCurve *x2 = &m->curve[operand_of(m, curve->root, "ReduceMean", 0)];
+    if (curve->nodes == 0)
         return false;
     for (uint32_t p = ONNX_FIRST_POSITIVE; p < ONNX_POINTS; p++)
         if (!(fabs(curve->y[p] / pow(ONNX_POINT[p], power) - 1) < 0.01))
             return false;
-    const uint32_t square = onnx_in(m->model, mean, 0);
-    if (square == ONNX_NONE)
-        return false;
-    const OnnxCurve *x2 = &m->curve[square];
     for (uint32_t p = 0; p < ONNX_POINTS; p++)
         if (!(fabs(x2->y[p] - ONNX_POINT[p] * ONNX_POINT[p]) < 1e-6))
             return false;
@@ -186,14 +184,9 @@ static uint32_t itself(const Match *m, uint32_t value)
 /* x, where s = x - mean(x); ONNX_NONE if it is something else. */
 static uint32_t centred(const Match *m, uint32_t s)
 {
-    const OnnxNode *sub = maker(m, s, "Sub");
-    const uint32_t x = sub ? onnx_in(m->model, sub, 0) : ONNX_NONE,
-                   y = sub ? onnx_in(m->model, sub, 1) : ONNX_NONE;
-    const OnnxNode *mean = y == ONNX_NONE ? NULL : maker(m, itself(m, y), "ReduceMean");
-    const uint32_t of = mean ? onnx_in(m->model, mean, 0) : ONNX_NONE;
-    if (x == ONNX_NONE || of == ONNX_NONE || itself(m, of) != itself(m, x))
-        return ONNX_NONE;
-    return itself(m, x);
+    const uint32_t x = itself(m, operand_of(m, s, "Sub", 0)),
+                   mean = itself(m, operand_of(m, s, "Sub", 1));
+    return itself(m, operand_of(m, mean, "ReduceMean", 0)) == x ? x : ONNX_NONE;
 }
 
 /* Whether s, or what has the same inputs, is what was squared. */
@@ -208,8 +201,6 @@ static bool match_norm(const Match *m, const OnnxNode *node, OnnxGroup *group)
 {
     const uint32_t a = onnx_in(m->model, node, 0), b = onnx_in(m->model, node, 1);
     uint32_t squared, s;
-    if (a == ONNX_NONE || b == ONNX_NONE)
-        return false;
     if (onnx_op_is(node, "Div") && is_deviation(m, b, 0.5, &squared))
         s = a;
     else if (onnx_op_is(node, "Mul") && is_deviation(m, b, -0.5, &squared))
@@ -222,7 +213,7 @@ static bool match_norm(const Match *m, const OnnxNode *node, OnnxGroup *group)
         return false;
     const uint32_t x = centred(m, squared);
     *group = (OnnxGroup){.kind = x == ONNX_NONE ? ONNX_RMS_NORM : ONNX_LAYER_NORM,
-                         .in = {x == ONNX_NONE ? squared : x, ONNX_NONE, ONNX_NONE},
+                         .in = {x == ONNX_NONE ? squared : x},
                          .nodes = 1};
     return true;
 }
@@ -233,15 +224,12 @@ static bool match_affine(const Match *m, const OnnxNode *node, OnnxGroup *group)
     const bool times = onnx_op_is(node, "Mul"), plus = onnx_op_is(node, "Add");
     for (uint32_t i = 0; (times || plus) && i < 2; i++) {
         const uint32_t y = onnx_in(m->model, node, i), w = onnx_in(m->model, node, 1 - i);
-        if (y == ONNX_NONE || w == ONNX_NONE || !onnx_value(m->model, w)->constant ||
-            onnx_value(m->model, w)->origin == ONNX_NONE)
-            continue;
-        const OnnxNode *norm = maker(m, itself(m, y), NULL);
         const OnnxValue *weight = onnx_value(m->model, w), *x = onnx_value(m->model, y);
+        const OnnxNode *norm = maker(m, itself(m, y), NULL);
         const OnnxGroup *inner = norm ? &m->group[norm - onnx_node(m->model, 0)] : NULL;
         if (!inner || (inner->kind != ONNX_LAYER_NORM && inner->kind != ONNX_RMS_NORM) ||
-            !weight->known || !x->known || x->rank == 0 ||
-            onnx_elements(weight) != x->dim[x->rank - 1] ||
+            !weight->constant || weight->origin == ONNX_NONE || !weight->known ||
+            !x->known || x->rank == 0 || onnx_elements(weight) != x->dim[x->rank - 1] ||
             inner->in[times ? 1 : 2] != ONNX_NONE || inner->in[2] != ONNX_NONE ||
             (plus && inner->in[1] == ONNX_NONE))
             continue;
@@ -260,8 +248,7 @@ static int half_of(const Match *m, uint32_t part, uint32_t *whole)
     part = itself(m, part);
     const OnnxNode *node = maker(m, part, NULL);
     int64_t from[ONNX_MAX_RANK] = {0};
-    if (!node || onnx_in(m->model, node, 0) == ONNX_NONE ||
-        (!onnx_op_is(node, "Slice") && !onnx_op_is(node, "Split")))
+    if (!node || (!onnx_op_is(node, "Slice") && !onnx_op_is(node, "Split")))
         return -1;
     *whole = itself(m, onnx_in(m->model, node, 0));
     const OnnxValue *x = onnx_value(m->model, *whole), *y = onnx_value(m->model, part);
@@ -271,9 +258,7 @@ static int half_of(const Match *m, uint32_t part, uint32_t *whole)
         return -1;
     if (onnx_op_is(node, "Split"))
         return onnx_out(m->model, node, 0) == part ? 0 : 1;
-    if (onnx_in(m->model, node, 1) == ONNX_NONE)
-        onnx_ints(node, "starts", 1, from);
-    else if (onnx_constant_ints(m->model, onnx_in(m->model, node, 1), from) != 1)
+    if (onnx_ints_of(m->model, node, 1, "starts", from) != 1)
         return -1;
     return from[0] == 0 ? 0 : 1;
 }
@@ -284,38 +269,27 @@ static uint32_t quarter_turn(const Match *m, uint32_t value)
     const OnnxNode *concat = maker(m, itself(m, value), "Concat");
     if (!concat || concat->n_in != 2)
         return ONNX_NONE;
-    const uint32_t left = onnx_in(m->model, concat, 0);
-    const OnnxNode *minus = left == ONNX_NONE ? NULL : maker(m, left, "Neg");
-    const uint32_t b = minus ? onnx_in(m->model, minus, 0) : ONNX_NONE,
+    const uint32_t b = operand_of(m, onnx_in(m->model, concat, 0), "Neg", 0),
                    a = onnx_in(m->model, concat, 1);
     uint32_t x, y;
-    return a != ONNX_NONE && b != ONNX_NONE && half_of(m, b, &x) == 1 &&
-                   half_of(m, a, &y) == 0 && x == y
-               ? x
-               : ONNX_NONE;
+    return half_of(m, b, &x) == 1 && half_of(m, a, &y) == 0 && x == y ? x : ONNX_NONE;
 }
 
 /* The sum of x times something and of x, turned by a quarter, times something. */
 static bool match_rotary(const Match *m, const OnnxNode *node, OnnxGroup *group)
 {
-    const OnnxNode *times[2] = {NULL, NULL};
+    const OnnxNode *times[] = {maker(m, onnx_in(m->model, node, 0), "Mul"),
+                               maker(m, onnx_in(m->model, node, 1), "Mul")};
     if (!onnx_op_is(node, "Add"))
         return false;
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t in = onnx_in(m->model, node, i);
-        times[i] = in == ONNX_NONE ? NULL : maker(m, in, "Mul");
-    }
     for (uint32_t i = 0; times[0] && times[1] && i < 8; i++) {
         const uint32_t straight = onnx_in(m->model, times[i & 1], i >> 1 & 1),
                        turned = onnx_in(m->model, times[~i & 1], i >> 2 & 1);
-        const uint32_t x = straight == ONNX_NONE || turned == ONNX_NONE
-                               ? ONNX_NONE
-                               : quarter_turn(m, turned);
+        const uint32_t x = quarter_turn(m, turned);
         if (x == ONNX_NONE || itself(m, straight) != x ||
             !onnx_dtype_is_float(onnx_value(m->model, x)->dtype))
             continue;
-        *group =
-            (OnnxGroup){.kind = ONNX_ROTARY, .in = {x, ONNX_NONE, ONNX_NONE}, .nodes = 3};
+        *group = (OnnxGroup){.kind = ONNX_ROTARY, .in = {x}, .nodes = 3};
         return true;
     }
     return false;
@@ -339,8 +313,6 @@ static bool hides_later(const OnnxValue *mask)
 static bool is_causal(const Match *m, uint32_t value, uint32_t depth)
 {
     const OnnxNode *node = maker(m, value, NULL);
-    if (value == ONNX_NONE)
-        return false;
     if (m->hides[value] == 0)
         m->hides[value] = hides_later(onnx_value(m->model, value)) ? 1 : -1;
     if (m->hides[value] > 0)
@@ -356,7 +328,7 @@ static const OnnxNode *find_scores(const Match *m, uint32_t value, OnnxGroup *gr
                                    uint32_t depth)
 {
     enum { MASK_DEPTH = 7 };
-    const OnnxNode *node = value == ONNX_NONE ? NULL : maker(m, value, NULL);
+    const OnnxNode *node = maker(m, value, NULL);
     double number;
     if (!node || depth == 0 || onnx_value(m->model, value)->constant)
         return NULL;
@@ -398,9 +370,9 @@ static const OnnxNode *find_product(const Match *m, uint32_t value, OnnxGroup *g
                             onnx_op_is(node, "Where");
         if (onnx_op_is(node, "MatMul") && onnx_in(m->model, node, 0) == value)
             return node;
-        const uint32_t made = onnx_out(m->model, node, 0);
         const OnnxNode *found =
-            passes && made != ONNX_NONE ? find_product(m, made, group, depth - 1) : NULL;
+            passes ? find_product(m, onnx_out(m->model, node, 0), group, depth - 1)
+                   : NULL;
         if (found)
             return found;
     }
@@ -410,12 +382,10 @@ static const OnnxNode *find_product(const Match *m, uint32_t value, OnnxGroup *g
 static void match_attention(const Match *m, const OnnxNode *softmax)
 {
     enum { DEPTH = 7 };
-    const uint32_t scores_of = onnx_in(m->model, softmax, 0),
-                   made = onnx_out(m->model, softmax, 0);
     OnnxGroup group = {.kind = ONNX_ATTENTION, .nodes = 3};
-    const OnnxNode *scores =
-        made == ONNX_NONE ? NULL : find_scores(m, scores_of, &group, DEPTH);
-    const OnnxNode *product = scores ? find_product(m, made, &group, DEPTH) : NULL;
+    const OnnxNode *scores = find_scores(m, onnx_in(m->model, softmax, 0), &group, DEPTH);
+    const OnnxNode *product =
+        scores ? find_product(m, onnx_out(m->model, softmax, 0), &group, DEPTH) : NULL;
     if (!product)
         return;
     group.in[0] = onnx_in(m->model, scores, 0);

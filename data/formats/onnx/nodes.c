@@ -5,7 +5,7 @@
 
 bool builder_is_constant(const Builder *b, uint32_t value)
 {
-    return value != ONNX_NONE && onnx_value(b->model, value)->constant;
+    return onnx_value(b->model, value)->constant;
 }
 
 /* Values that all samples share get the samples in the place where the other has them. */
@@ -273,13 +273,12 @@ bool builder_gemm(Builder *b, const OnnxNode *node)
 {
     const uint32_t w = onnx_in(b->model, node, 1), bias = onnx_in(b->model, node, 2);
     const bool transposed = onnx_int(node, "transB", 0);
-    if (!builder_is_constant(b, w) ||
-        (bias != ONNX_NONE && !builder_is_constant(b, bias)) ||
+    const OnnxValue *v = onnx_value(b->model, bias), *matrix = onnx_value(b->model, w);
+    if (!matrix->constant || (bias != ONNX_NONE && !v->constant) ||
         onnx_int(node, "transA", 0))
         return builder_refuse(b, "expected a matrix of weights on the right");
-    const OnnxValue *v = bias == ONNX_NONE ? NULL : onnx_value(b->model, bias);
-    if (v && (!v->known || !onnx_value(b->model, w)->known ||
-              onnx_elements(v) != onnx_value(b->model, w)->dim[transposed ? 0 : 1]))
+    if (bias != ONNX_NONE && (!v->known || !matrix->known ||
+                              onnx_elements(v) != matrix->dim[transposed ? 0 : 1]))
         return builder_refuse(b, "expected a bias for each column");
     return product(b, onnx_out(b->model, node, 0), onnx_in(b->model, node, 0), w, bias,
                    transposed);

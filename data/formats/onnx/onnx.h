@@ -26,7 +26,10 @@ enum {
     ONNX_MOST_MASK = 1 << 22,   /* bytes of a mask that is looked at */
     ONNX_DEFAULT_SEQ = 512,
 };
-#define ONNX_NONE UINT32_MAX
+
+/* Value 0 of a model: an operand that is left out, of which nothing is known. */
+#define ONNX_NONE    0U
+#define ONNX_NO_NODE UINT32_MAX
 
 /* ONNX's numbers of types that are told apart. */
 enum {
@@ -66,7 +69,7 @@ typedef struct {
     bool known;     /* the shape is: */
     uint32_t rank;
     uint64_t dim[ONNX_MAX_RANK];
-    uint32_t producer; /* node; ONNX_NONE: an input or an initializer */
+    uint32_t producer; /* node; ONNX_NO_NODE: an input or an initializer */
     uint32_t uses;     /* by nodes, and by the model as an output */
     bool input;
     bool stated; /* rank and dims are what the file says, also while they are not known */
@@ -113,7 +116,6 @@ static inline OnnxValue *onnx_value(const OnnxModel *model, uint32_t index)
     return &g_array_index(model->value, OnnxValue, index);
 }
 
-/* ONNX_NONE where there is none. */
 static inline uint32_t onnx_in(const OnnxModel *model, const OnnxNode *node, uint32_t i)
 {
     return i < node->n_in ? g_array_index(model->operand, uint32_t, node->first + i)
@@ -155,6 +157,11 @@ bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number);
 /* Integers of a constant, at most ONNX_MAX_RANK; -1: not known. */
 int onnx_constant_ints(const OnnxModel *model, uint32_t value,
                        int64_t list[ONNX_MAX_RANK]);
+
+/* The same of input `i`, or where it is left out of the attribute that earlier opsets have in its
+ * place. */
+int onnx_ints_of(const OnnxModel *model, const OnnxNode *node, uint32_t i,
+                 const char *key, int64_t list[ONNX_MAX_RANK]);
 
 /* --- shapes and folding --- */
 

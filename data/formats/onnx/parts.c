@@ -10,6 +10,7 @@ View *builder_begin(Builder *b, const OnnxNode *node, uint32_t out)
     return &b->view[out];
 }
 
+/* The first output; NULL: refused, since its sizes are not known. */
 static const OnnxValue *known_out(Builder *b, const OnnxNode *node)
 {
     const OnnxValue *out = onnx_value(b->model, onnx_out(b->model, node, 0));
@@ -84,8 +85,8 @@ bool builder_split(Builder *b, const OnnxNode *node)
     uint64_t first = 0;
     for (uint32_t i = 0; i < node->n_out; i++) {
         const uint32_t index = onnx_out(b->model, node, i);
-        View *view = index == ONNX_NONE ? NULL : builder_begin(b, node, index);
-        const OnnxValue *out = index == ONNX_NONE ? NULL : onnx_value(b->model, index);
+        View *view = builder_begin(b, node, index);
+        const OnnxValue *out = onnx_value(b->model, index);
         if (!view || !out->known)
             return builder_refuse(b, "its sizes do not follow from those of the inputs");
         const uint32_t axis = onnx_axis(onnx_int(node, "axis", 0), view->rank);
@@ -100,18 +101,13 @@ bool builder_split(Builder *b, const OnnxNode *node)
 bool builder_slice(Builder *b, const OnnxNode *node)
 {
     int64_t start[ONNX_MAX_RANK], axes[ONNX_MAX_RANK], step[ONNX_MAX_RANK];
-    const bool inputs = onnx_in(b->model, node, 1) != ONNX_NONE;
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
     const OnnxValue *out = view ? known_out(b, node) : NULL,
                     *in = out ? onnx_value(b->model, onnx_in(b->model, node, 0)) : NULL;
     if (!out)
         return false;
-    int n = inputs ? onnx_constant_ints(b->model, onnx_in(b->model, node, 1), start)
-                   : (int)onnx_ints(node, "starts", ONNX_MAX_RANK, start);
-    const int n_axes =
-        onnx_in(b->model, node, 3) != ONNX_NONE
-            ? onnx_constant_ints(b->model, onnx_in(b->model, node, 3), axes)
-            : (int)onnx_ints(node, "axes", ONNX_MAX_RANK, axes);
+    const int n = onnx_ints_of(b->model, node, 1, "starts", start),
+              n_axes = onnx_ints_of(b->model, node, 3, "axes", axes);
     const int n_steps = onnx_constant_ints(b->model, onnx_in(b->model, node, 4), step);
     for (int i = 0; i < n; i++) {
         const uint32_t axis = onnx_axis(n_axes > 0 ? axes[i] : i, in->rank);
@@ -129,13 +125,12 @@ bool builder_slice(Builder *b, const OnnxNode *node)
 static bool onnx_embed(Builder *b, const OnnxNode *node)
 {
     const uint32_t table = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
-    const OnnxValue *w = onnx_value(b->model, table),
-                    *index = at == ONNX_NONE ? NULL : onnx_value(b->model, at),
+    const OnnxValue *w = onnx_value(b->model, table), *index = onnx_value(b->model, at),
                     *out = known_out(b, node);
     uint32_t dim[TENSOR_MAX_RANK], rank = 0;
     if (!out)
         return false;
-    if (!index || !w->known || w->rank != 2 || onnx_axis(onnx_int(node, "axis", 0), 2) ||
+    if (!w->known || w->rank != 2 || onnx_axis(onnx_int(node, "axis", 0), 2) ||
         index->rank == 0 || index->rank > 2)
         return builder_refuse(b, "expected rows of a matrix");
     const bool shared = index->dim[0] != b->model->batch || index->constant;
@@ -176,16 +171,15 @@ static bool onnx_embed(Builder *b, const OnnxNode *node)
 
 bool builder_gather(Builder *b, const OnnxNode *node)
 {
-    const uint32_t x = onnx_in(b->model, node, 0), at = onnx_in(b->model, node, 1);
-    if (x != ONNX_NONE && onnx_value(b->model, x)->constant)
+    if (builder_is_constant(b, onnx_in(b->model, node, 0)))
         return onnx_embed(b, node);
     View *view = builder_begin(b, node, onnx_out(b->model, node, 0));
-    const OnnxValue *index = at == ONNX_NONE ? NULL : onnx_value(b->model, at);
+    const OnnxValue *index = onnx_value(b->model, onnx_in(b->model, node, 1));
     if (!view)
         return false;
     const uint32_t axis = onnx_axis(onnx_int(node, "axis", 0), view->rank);
-    if (!index || !index->value || !index->known || index->rank > 1 ||
-        axis == view->rank || onnx_elements(index) == 0)
+    if (!index->value || !index->known || index->rank > 1 || axis == view->rank ||
+        onnx_elements(index) == 0)
         return builder_refuse(b, "expected indices that the file says");
     const double size = (double)view_size(view, axis), first = index->value[0];
     for (uint64_t i = 0; i < onnx_elements(index); i++)

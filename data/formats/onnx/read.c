@@ -3,6 +3,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/text.h"
 
 #include <string.h>
@@ -69,8 +70,8 @@ bool onnx_is_triangular(const double *list, uint64_t n, uint64_t rows, uint64_t 
 
 bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 {
-    const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
-    if (!v || !v->constant || !v->value || !v->known || onnx_elements(v) != 1)
+    const OnnxValue *v = onnx_value(model, value);
+    if (!v->constant || !v->value || !v->known || onnx_elements(v) != 1)
         return false;
     *number = v->value[0];
     return true;
@@ -79,19 +80,27 @@ bool onnx_scalar(const OnnxModel *model, uint32_t value, double *number)
 int onnx_constant_ints(const OnnxModel *model, uint32_t value,
                        int64_t list[ONNX_MAX_RANK])
 {
-    const OnnxValue *v = value == ONNX_NONE ? NULL : onnx_value(model, value);
-    if (!v || !v->value || !v->known || v->rank > 1 || onnx_elements(v) > ONNX_MAX_RANK)
+    const OnnxValue *v = onnx_value(model, value);
+    if (!v->value || !v->known || v->rank > 1 || onnx_elements(v) > ONNX_MAX_RANK)
         return -1;
     for (uint64_t i = 0; i < onnx_elements(v); i++)
         list[i] = (int64_t)CLAMP(v->value[i], -0x1p62, 0x1p62);
     return (int)onnx_elements(v);
 }
 
+int onnx_ints_of(const OnnxModel *model, const OnnxNode *node, uint32_t i,
+                 const char *key, int64_t list[ONNX_MAX_RANK])
+{
+    const uint32_t value = onnx_in(model, node, i);
+    return value == ONNX_NONE ? (int)onnx_ints(node, key, ONNX_MAX_RANK, list)
+                              : onnx_constant_ints(model, value, list);
+}
+
 /* --- reading --- */
 
 typedef struct {
     OnnxModel *model;
-    GHashTable *index; /* name -> value + 1 */
+    GHashTable *index; /* name -> value */
     GError **error;
 } Reader;
 
@@ -104,15 +113,15 @@ static bool onnx_fail(const Reader *r, const char *format, ...)
 
 static uint32_t onnx_find(const Reader *r, const char *name)
 {
-    return GPOINTER_TO_UINT(g_hash_table_lookup(r->index, name)) - 1;
+    return GPOINTER_TO_UINT(g_hash_table_lookup(r->index, name));
 }
 
 static uint32_t onnx_add_value(const Reader *r, const char *name)
 {
-    const OnnxValue value = {.name = name, .producer = ONNX_NONE, .origin = ONNX_NONE};
+    const OnnxValue value = {.name = name, .producer = ONNX_NO_NODE};
     const uint32_t index = r->model->value->len;
     g_array_append_val(r->model->value, value);
-    g_hash_table_insert(r->index, (char *)name, GUINT_TO_POINTER(index + 1));
+    g_hash_table_insert(r->index, (char *)name, GUINT_TO_POINTER(index));
     return index;
 }
 
@@ -168,8 +177,8 @@ static bool read_initializers(const Reader *r)
     size_t i;
     json_t *tensor;
     json_array_foreach (json_object_get(r->model->root, "initializers"), i, tensor) {
-        const char *name = json_string_value(json_object_get(tensor, "name"));
-        if (!name || !*name || onnx_find(r, name) != ONNX_NONE)
+        const char *name = json_word(tensor, "name");
+        if (!*name || onnx_find(r, name) != ONNX_NONE)
             return onnx_fail(r, "initializer %zu: expected a name of its own", i);
         const uint32_t index = onnx_add_value(r, name);
         if (!read_tensor(r, tensor, index))
@@ -184,8 +193,8 @@ static bool onnx_read_inputs(const Reader *r)
     size_t i;
     json_t *input;
     json_array_foreach (json_object_get(r->model->root, "inputs"), i, input) {
-        const char *name = json_string_value(json_object_get(input, "name"));
-        if (!name || !*name)
+        const char *name = json_word(input, "name");
+        if (!*name)
             return onnx_fail(r, "input %zu: expected a name", i);
         if (onnx_find(r, name) != ONNX_NONE)
             continue; /* its default is an initializer */
@@ -206,7 +215,7 @@ static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bo
     json_t *entry;
     json_array_foreach (names, i, entry) {
         const char *name = json_string_value(entry);
-        uint32_t index = name && *name ? onnx_find(r, name) : ONNX_NONE;
+        uint32_t index = name ? onnx_find(r, name) : ONNX_NONE;
         if (!name)
             return onnx_fail(r, "nodes[%u]: expected names", node);
         if (*name && made) {
@@ -218,7 +227,7 @@ static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bo
         } else if (*name && index == ONNX_NONE)
             return onnx_fail(r, "nodes[%u]: expected a value made before, got '%s'", node,
                              name);
-        if (index != ONNX_NONE && !made)
+        if (!made)
             onnx_value(r->model, index)->uses++;
         g_array_append_val(r->model->operand, index);
     }
@@ -254,10 +263,8 @@ static bool read_constant(const Reader *r, const OnnxNode *node)
 {
     const uint32_t made = onnx_out(r->model, node, 0);
     json_auto_t *tensor = made == ONNX_NONE ? NULL : constant_tensor(node);
-    const bool good = !tensor || read_tensor(r, tensor, made);
-    if (tensor && good)
-        onnx_value(r->model, made)->origin = made;
-    return good;
+    onnx_value(r->model, made)->origin = tensor ? made : ONNX_NONE;
+    return !tensor || read_tensor(r, tensor, made);
 }
 
 static bool onnx_read_nodes(const Reader *r)
@@ -267,10 +274,9 @@ static bool onnx_read_nodes(const Reader *r)
     json_array_foreach (r->model->nodes, i, entry) {
         const json_t *in = json_object_get(entry, "in"),
                      *out = json_object_get(entry, "out");
-        const char *name = json_string_value(json_object_get(entry, "name"));
         OnnxNode node = {
             .op = json_string_value(json_object_get(entry, "op")),
-            .name = name ? name : "",
+            .name = json_word(entry, "name"),
             .attr = json_object_get(entry, "attr"),
             .n_in = (uint32_t)json_array_size(in),
             .n_out = (uint32_t)json_array_size(out),
@@ -296,8 +302,8 @@ static bool read_stated(const Reader *r)
     json_t *shape;
     json_object_foreach (json_object_get(r->model->root, "shapes"), name, shape) {
         const uint32_t index = onnx_find(r, name);
-        OnnxValue *value = index == ONNX_NONE ? NULL : onnx_value(r->model, index);
-        if (!value || value->producer == ONNX_NONE || value->known)
+        OnnxValue *value = onnx_value(r->model, index);
+        if (value->producer == ONNX_NO_NODE || value->known)
             continue;
         if (!onnx_read_shape(r, shape, value))
             return false;
@@ -312,10 +318,10 @@ static bool read_outputs(const Reader *r)
     size_t i;
     json_t *output;
     json_array_foreach (json_object_get(r->model->root, "outputs"), i, output) {
-        const char *name = json_string_value(json_object_get(output, "name"));
-        const uint32_t index = name ? onnx_find(r, name) : ONNX_NONE;
+        const char *name = json_word(output, "name");
+        const uint32_t index = onnx_find(r, name);
         if (index == ONNX_NONE)
-            return onnx_fail(r, "output '%s' is made by no node", name ? name : "");
+            return onnx_fail(r, "output '%s' is made by no node", name);
         onnx_value(r->model, index)->uses++;
         g_array_append_val(r->model->output, index);
     }
@@ -338,6 +344,7 @@ OnnxModel *onnx_read(const char *file, const json_t *root, GError **error)
     model->output = g_array_new(false, true, sizeof(uint32_t));
     model->budget = BUDGET;
     model->nodes = onnx_inline(file, root, error);
+    onnx_add_value(&r, ""); /* ONNX_NONE */
     if (model->nodes && read_initializers(&r) && onnx_read_inputs(&r) &&
         onnx_read_nodes(&r) && read_stated(&r) && read_outputs(&r))
         return g_steal_pointer(&model);
@@ -412,11 +419,10 @@ json_t *onnx_facts(const OnnxModel *model)
     }
     for (uint32_t n = 0; n < model->node->len; n++) {
         const OnnxNode *node = onnx_node(model, n);
-        const uint32_t made = onnx_out(model, node, 0);
-        if (onnx_op_is(node, "ConstantOfShape") && made != ONNX_NONE &&
-            onnx_value(model, made)->known &&
-            onnx_dtype_is_float(onnx_value(model, made)->dtype))
-            parameters += onnx_elements(onnx_value(model, made));
+        const OnnxValue *made = onnx_value(model, onnx_out(model, node, 0));
+        if (onnx_op_is(node, "ConstantOfShape") && made->known &&
+            onnx_dtype_is_float(made->dtype))
+            parameters += onnx_elements(made);
     }
     return json_pack("{s:I, s:o, s:O?, s:O?, s:o, s:o, s:I, s:I, s:O?}", "nodes",
                      (json_int_t)json_array_size(nodes), "ops", ops, "opset",

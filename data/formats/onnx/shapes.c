@@ -56,10 +56,9 @@ bool onnx_joint_shape(const Inference *s)
     if (!s->in[0] || !onnx_set_shape(s->out, s->in[0]->rank, s->in[0]->dim))
         return false;
     for (uint32_t i = 1; i < s->node->n_in; i++) {
-        const uint32_t index = onnx_in(s->model, s->node, i);
-        const OnnxValue *next = index == ONNX_NONE ? NULL : onnx_value(s->model, index);
+        const OnnxValue *next = onnx_value(s->model, onnx_in(s->model, s->node, i));
         const OnnxValue so_far = *s->out;
-        if (!next || !next->known || !onnx_broadcast(s->out, &so_far, next))
+        if (!next->known || !onnx_broadcast(s->out, &so_far, next))
             return false;
     }
     return true;
@@ -182,9 +181,8 @@ void onnx_infer_shape(OnnxModel *model, const OnnxNode *node, OnnxShape rule)
     Inference s = {.model = model, .node = node};
     const uint32_t made = onnx_out(model, node, 0);
     for (uint32_t i = 0; i < G_N_ELEMENTS(s.in); i++) {
-        const uint32_t in = onnx_in(model, node, i);
-        s.in[i] = in != ONNX_NONE && onnx_value(model, in)->known ? onnx_value(model, in)
-                                                                  : NULL;
+        const OnnxValue *in = onnx_value(model, onnx_in(model, node, i));
+        s.in[i] = in->known ? in : NULL;
     }
     s.out = onnx_value(model, made);
     if (s.in[0] && s.out->dtype == 0)

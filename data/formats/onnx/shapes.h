@@ -3,7 +3,7 @@
 
 #include "data/formats/onnx/onnx.h"
 
-/* A node, its first inputs (NULL: left out) and its first output. */
+/* A node, its first inputs (NULL: left out, or not known) and its first output. */
 typedef struct {
     OnnxModel *model;
     const OnnxNode *node;

@@ -51,9 +51,7 @@ bool onnx_reshape_shape(const Inference *s)
 {
     int64_t want[ONNX_MAX_RANK];
     uint64_t dim[ONNX_MAX_RANK];
-    int n = onnx_constant_ints(s->model, onnx_in(s->model, s->node, 1), want);
-    if (s->node->n_in < 2)
-        n = (int)onnx_ints(s->node, "shape", ONNX_MAX_RANK, want);
+    const int n = onnx_ints_of(s->model, s->node, 1, "shape", want);
     return s->in[0] && n >= 0 &&
            reshape(s->in[0], want, (uint32_t)n, onnx_int(s->node, "allowzero", 0), dim) &&
            onnx_set_shape(s->out, (uint32_t)n, dim);
@@ -71,19 +69,11 @@ bool onnx_flatten_shape(const Inference *s)
     return onnx_set_shape(s->out, 2, dim);
 }
 
-/* Axes of an attribute, or in later opsets of an input: -1: unknown. */
-static int axes_of(const Inference *s, int64_t axes[ONNX_MAX_RANK])
-{
-    if (onnx_in(s->model, s->node, 1) != ONNX_NONE)
-        return onnx_constant_ints(s->model, onnx_in(s->model, s->node, 1), axes);
-    return (int)onnx_ints(s->node, "axes", ONNX_MAX_RANK, axes);
-}
-
 bool onnx_unsqueeze_shape(const Inference *s)
 {
     int64_t axes[ONNX_MAX_RANK];
     uint64_t dim[ONNX_MAX_RANK] = {0};
-    const int n = axes_of(s, axes);
+    const int n = onnx_ints_of(s->model, s->node, 1, "axes", axes);
     if (!s->in[0] || n < 1 || s->in[0]->rank + (uint32_t)n > ONNX_MAX_RANK)
         return false;
     const uint32_t rank = s->in[0]->rank + (uint32_t)n;
@@ -105,7 +95,7 @@ static bool without_axes(const Inference *s, bool keep, bool squeezes)
     int64_t axes[ONNX_MAX_RANK];
     uint64_t dim[ONNX_MAX_RANK];
     uint32_t rank = 0;
-    const int n = axes_of(s, axes);
+    const int n = onnx_ints_of(s->model, s->node, 1, "axes", axes);
     if (!x || n < 0)
         return false;
     for (uint32_t d = 0; d < x->rank; d++) {
@@ -168,9 +158,8 @@ bool onnx_concat_shape(const Inference *s)
     if (axis == rank)
         return false;
     for (uint32_t i = 1; i < s->node->n_in; i++) {
-        const uint32_t index = onnx_in(s->model, s->node, i);
-        const OnnxValue *x = index == ONNX_NONE ? NULL : onnx_value(s->model, index);
-        if (!x || !x->known || x->rank != rank)
+        const OnnxValue *x = onnx_value(s->model, onnx_in(s->model, s->node, i));
+        if (!x->known || x->rank != rank)
             return false;
         for (uint32_t d = 0; d < rank; d++)
             if (d != axis && x->dim[d] != dim[d])
@@ -221,9 +210,7 @@ bool onnx_slice_shape(const Inference *s)
         return false;
     memcpy(dim, x->dim, sizeof dim);
     for (uint32_t i = 1; i < 5; i++) {
-        n[i] = onnx_in(s->model, s->node, i) == ONNX_NONE
-                   ? (int)onnx_ints(s->node, key[i], ONNX_MAX_RANK, list[i])
-                   : onnx_constant_ints(s->model, onnx_in(s->model, s->node, i), list[i]);
+        n[i] = onnx_ints_of(s->model, s->node, i, key[i], list[i]);
         if (n[i] < 0)
             return false;
     }

@@ -67,7 +67,7 @@ bool view_repeat(View *view, uint32_t dim, uint64_t size)
 
 bool view_is_plain(const View *view)
 {
-    bool plain = view->rotary == 0 && view->norm == 0;
+    bool plain = view->rotary == 0 && view->norm == ONNX_NONE;
     for (uint32_t a = 0; a < view->n_atoms; a++)
         plain &= !view->atom[a].repeats;
     return plain;

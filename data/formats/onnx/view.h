@@ -46,7 +46,7 @@ typedef struct {
     double scale; /* the value is the base's times this */
     /* so many elements of each head are turned by their place; 0: none */
     uint32_t rotary;
-    /* 1 + the value that is the weight of an RMS norm of each head; 0: none */
+    /* the value that is the weight of an RMS norm of each head; ONNX_NONE: none */
     uint32_t norm;
 } View;
 
