@@ -14,10 +14,11 @@ struct Graph {
     gatomicrefcount references;
     char *name;
     GStringChunk *names;
-    GHashTable *by_name; /* tensor name -> id + 1 */
-    GArray *tensors;     /* Tensor */
-    GArray *ops;         /* Op */
-    GPtrArray *layers;   /* layer names */
+    GHashTable *by_name;    /* tensor name -> id + 1 */
+    GHashTable *op_by_name; /* op name -> id + 1 */
+    GArray *tensors;        /* Tensor */
+    GArray *ops;            /* Op */
+    GPtrArray *layers;      /* layer names */
     GArray *gradients; /* [tensor] TensorId of its accumulated gradient, or GRAPH_NONE */
     GArray *updated;   /* [tensor] TensorId of its next value, or GRAPH_NONE */
     GArray *op_gradients; /* OpGradient of each op */

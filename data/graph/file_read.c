@@ -17,7 +17,6 @@ typedef struct {
     JsonPlace at; /* the node being read */
     const json_t *root;
     Graph *graph;
-    GHashTable *op_names; /* names of ops; borrowed from the file */
 } Reader;
 
 static bool check_name(const Reader *r, const char *key, const char *name)
@@ -224,7 +223,7 @@ static bool names_are_free(const Reader *r, const char *name)
         if (!check_new(r, "op", further))
             return false;
     }
-    return g_hash_table_add(r->op_names, (char *)name) ||
+    return graph_find_op(r->graph, name) == GRAPH_NONE ||
            json_fail(&r->at, "op", "there is an op '%s' already", name);
 }
 
@@ -338,20 +337,16 @@ static bool read_seconds(const Reader *r)
         return true;
     if (!json_is_object(seconds))
         return json_fail(&r->at, "seconds", "expected an object");
-    g_autoptr(GHashTable) ids = g_hash_table_new(g_str_hash, g_str_equal);
-    for (OpId id = 0; id < graph_n_ops(r->graph); id++)
-        g_hash_table_insert(ids, (char *)graph_get_op(r->graph, id)->name,
-                            GUINT_TO_POINTER(id + 1));
     graph_set_timed(r->graph);
     const char *name;
     json_t *value;
     json_object_foreach (seconds, name, value) {
-        const uint32_t id = GPOINTER_TO_UINT(g_hash_table_lookup(ids, name));
-        if (id == 0)
+        const OpId id = graph_find_op(r->graph, name);
+        if (id == GRAPH_NONE)
             return json_fail(&r->at, "seconds", "there is no op '%s'", name);
         if (!json_is_number(value) || !number_in(json_number_value(value), 0, 1e9))
             return json_fail(&r->at, "seconds", "%s: expected seconds", name);
-        graph_set_seconds(r->graph, id - 1, json_number_value(value));
+        graph_set_seconds(r->graph, id, json_number_value(value));
     }
     return true;
 }
@@ -391,12 +386,10 @@ static bool read_head(const Reader *r, Optimizer *optimizer)
 Graph *graph_from_json(const char *file, const json_t *root, GError **error)
 {
     const char *name = json_string_value(json_object_get(root, "name"));
-    g_autoptr(GHashTable) op_names = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(Graph) graph = graph_new(name ? name : "graph");
     Reader r = {.at = {.file = file, .list = "nodes", .error = error},
                 .root = root,
-                .graph = graph,
-                .op_names = op_names};
+                .graph = graph};
     Optimizer optimizer = OPTIMIZER_ADAM;
     if (!name) {
         json_fail(&r.at, "name", "expected a string");

@@ -91,19 +91,15 @@ char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
 
 char *graph_times_read(Graph *graph, const json_t *times)
 {
-    g_autoptr(GHashTable) ids = g_hash_table_new(g_str_hash, g_str_equal);
     const char *name;
     json_t *of;
     if (times && !json_is_object(times))
         return g_strdup("expected an object");
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        g_hash_table_insert(ids, (char *)graph_get_op(graph, id)->name,
-                            GUINT_TO_POINTER(id + 1));
     json_object_foreach ((json_t *)times, name, of) {
-        const uint32_t id = GPOINTER_TO_UINT(g_hash_table_lookup(ids, name));
-        if (id == 0 || !op_kind_is_opaque(graph_get_op(graph, id - 1)->kind))
+        const OpId id = graph_find_op(graph, name);
+        if (id == GRAPH_NONE || !op_kind_is_opaque(graph_get_op(graph, id)->kind))
             return g_strdup_printf("there is no opaque op '%s'", name);
-        g_autofree char *wrong = op_times_read(graph, id - 1, of, 0, 1);
+        g_autofree char *wrong = op_times_read(graph, id, of, 0, 1);
         if (wrong)
             return g_strdup_printf("%s: %s", name, wrong);
     }

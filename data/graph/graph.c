@@ -15,6 +15,7 @@ Graph *graph_new(const char *name)
     graph->name = g_strdup(name);
     graph->names = g_string_chunk_new(4096);
     graph->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    graph->op_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     graph->tensors = g_array_new(FALSE, TRUE, sizeof(Tensor));
     graph->ops = g_array_new(FALSE, TRUE, sizeof(Op));
     graph->layers = g_ptr_array_new();
@@ -42,6 +43,7 @@ void graph_free(Graph *graph)
     g_free(graph->name);
     g_string_chunk_free(graph->names);
     g_hash_table_destroy(graph->by_name);
+    g_hash_table_destroy(graph->op_by_name);
     unref_arrays(graph->tensors, graph->ops);
     g_ptr_array_free(graph->layers, TRUE);
     unref_arrays(graph->gradients, graph->updated, graph->op_gradients);
@@ -234,6 +236,7 @@ OpId graph_append(Graph *graph, const OpSpec *spec)
         g_array_index(graph->tensors, Tensor, op.out[o]).producer = id;
     }
     g_array_append_val(graph->ops, op);
+    g_hash_table_insert(graph->op_by_name, (char *)op.name, GUINT_TO_POINTER(id + 1));
     OpGradient none;
     memset(&none, 0xff, sizeof none); /* all GRAPH_NONE */
     g_array_append_val(graph->op_gradients, none);
@@ -305,6 +308,11 @@ uint32_t graph_n_layers(const Graph *graph)
 TensorId graph_find(const Graph *graph, const char *name)
 {
     return GPOINTER_TO_UINT(g_hash_table_lookup(graph->by_name, name)) - 1;
+}
+
+OpId graph_find_op(const Graph *graph, const char *name)
+{
+    return GPOINTER_TO_UINT(g_hash_table_lookup(graph->op_by_name, name)) - 1;
 }
 
 TensorId graph_first_input(const Graph *graph)

@@ -284,8 +284,9 @@ uint32_t graph_n_layers(const Graph *graph);
  * caller frees it. */
 uint32_t *graph_tensor_layers(const Graph *graph);
 
-/* The tensor of that name, or GRAPH_NONE. */
+/* The tensor or op of that name, or GRAPH_NONE. */
 TensorId graph_find(const Graph *graph, const char *name);
+OpId graph_find_op(const Graph *graph, const char *name);
 
 /* The first input that has dims, and the samples of an iteration: its first dim. */
 TensorId graph_first_input(const Graph *graph);

@@ -315,9 +315,6 @@ static bool read_plan(Reader *r, Graph **graph)
     if (!read_format(r) || !read_keys(r) || !read_members(r) || !(*graph = read_model(r)))
         return false;
     r->graph = *graph;
-    for (OpId id = 0; id < graph_n_ops(r->graph); id++)
-        g_hash_table_insert(r->op, (char *)graph_get_op(r->graph, id)->name,
-                            GUINT_TO_POINTER(id + 1));
     return read_granularity(r) && read_strategy(r) && reader_ratios(r) &&
            reader_groups(r) && check_groups(r) && check_fidelity(r) &&
            reader_segments(r) && reader_splits(r) && reader_program(r) &&
@@ -332,14 +329,9 @@ Plan *plan_read(const char *file, Graph **graph, GError **error)
         return NULL;
     g_autoptr(Plan) plan = plan_new();
     g_autoptr(Graph) built = NULL;
-    g_autoptr(GHashTable) op = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) shifted = g_hash_table_new(g_direct_hash, g_direct_equal);
-    Reader r = {.file = file,
-                .root = root,
-                .op = op,
-                .shifted = shifted,
-                .plan = plan,
-                .error = error};
+    Reader r = {
+        .file = file, .root = root, .shifted = shifted, .plan = plan, .error = error};
     bool ok = read_plan(&r, &built);
     json_decref(root);
     if (!ok)

@@ -40,7 +40,7 @@ static bool read_compute(const Reader *r, size_t i, const json_t *array, Instr *
     const char *name = read_named(r, i, array, "an op's name");
     if (!name)
         return false;
-    instr->op = reader_op(r, name);
+    instr->op = graph_find_op(r->graph, name);
     if (instr->op == GRAPH_NONE)
         return reader_fail(r, "program", i, "unknown op '%s'", name);
     const Op *op = graph_get_op(r->graph, instr->op);
@@ -182,7 +182,7 @@ static bool shift_layer(const Reader *r, size_t i, int32_t by, Instr *instr)
                              : graph_tensor(r->graph, instr->tensor)->name;
     g_autofree char *to = shift_name(name, by);
     const uint32_t found = !to     ? GRAPH_NONE
-                           : is_op ? reader_op(r, to)
+                           : is_op ? graph_find_op(r->graph, to)
                                    : graph_find(r->graph, to);
     if (found == GRAPH_NONE)
         return reader_fail(r, "program", i, "'%s' has no counterpart %+d layers from it",

@@ -68,7 +68,7 @@ bool reader_segments(const Reader *r)
             !reader_integer_value(json_array_get(run, 1), plan->n_segments - 1, &segment))
             return reader_expected(r, "segments", i, "[\"first op\", row of ratios]",
                                    run);
-        OpId op = reader_op(r, name);
+        OpId op = graph_find_op(r->graph, name);
         if (op == GRAPH_NONE)
             return reader_fail(r, "segments", i, "unknown op '%s'", name);
         if (op < next || (i == 0 && op != 0))

@@ -81,8 +81,3 @@ bool reader_array(const Reader *r, const char *key, json_t **array)
     return json_is_array(*array) ||
            reader_expected(r, key, READER_WHOLE, "an array", *array);
 }
-
-OpId reader_op(const Reader *r, const char *name)
-{
-    return GPOINTER_TO_UINT(g_hash_table_lookup(r->op, name)) - 1;
-}

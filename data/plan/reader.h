@@ -10,7 +10,6 @@ typedef struct {
     const char *file;
     json_t *root;
     const Graph *graph;
-    GHashTable *op; /* op name -> id + 1 */
     /* what is said about every repetition is looked up once: an op or tensor and its distance in
      * layers -> the id + 1 of its counterpart */
     GHashTable *shifted;
@@ -40,9 +39,6 @@ bool reader_array(const Reader *r, const char *key, json_t **array);
 /* Reads a number that is not negative; with `may_be_infinite`, null stands for infinity. */
 bool reader_seconds(const Reader *r, const char *key, bool may_be_infinite,
                     double *result);
-
-/* The op of that name, or GRAPH_NONE. */
-OpId reader_op(const Reader *r, const char *name);
 
 /* --- parts --- */
 
