@@ -6,6 +6,7 @@
  * A change that is meant to change no answer changes none here; one that is records them anew
  * (KILTER_RECORD=1 ctest -R golden_answers), and its commit says why. A new question is a line without an
  * answer. */
+#include <glib/gstdio.h>
 #include <jansson.h>
 
 #include "data/data.h"
@@ -43,8 +44,15 @@ static void add_exports(GChecksum *sum, const Made *made)
     }
 }
 
+static void add_number(GChecksum *sum, double number)
+{
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    g_ascii_formatd(text, sizeof text, "%.9g ", number);
+    g_checksum_update(sum, (const guchar *)text, -1);
+}
+
 static void add_report(GString *answer, const Made *made, const char *fidelity,
-                       const PlannerOptions *options)
+                       const PlannerOptions *options, GChecksum *all)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(SimReport) report = sim_evaluate_with(made->plan, made->graph, made->view,
@@ -52,6 +60,12 @@ static void add_report(GString *answer, const Made *made, const char *fidelity,
     uint64_t sum = 0;
     for (uint32_t d = 0; report && d < report->n_devices; d++)
         sum += report->memory_bytes[d];
+    for (uint32_t d = 0; report && d < report->n_devices; d++)
+        add_number(all, (double)report->memory_bytes[d]);
+    if (report) {
+        add_number(all, report->comm_s);
+        add_number(all, report->comp_s);
+    }
     if (report)
         g_string_append_printf(answer, "%s %.9g s, %" G_GUINT64_FORMAT " B, ", fidelity,
                                report->iteration_time_s, sum);
@@ -69,14 +83,17 @@ static char *answer_of(char **part)
     assert_true(set_options(&options, part[3], NULL));
     GString *answer = g_string_new("");
     g_autoptr(GChecksum) plan = g_checksum_new(G_CHECKSUM_SHA256),
-                         exports = g_checksum_new(G_CHECKSUM_SHA256);
+                         exports = g_checksum_new(G_CHECKSUM_SHA256),
+                         reports = g_checksum_new(G_CHECKSUM_SHA256);
     add_plan(plan, &made);
     add_exports(exports, &made);
-    add_report(answer, &made, plan_fidelity(made.plan), &options);
-    add_report(answer, &made, "flow", &options);
-    g_string_append_printf(answer, "%u labels, %u tries, plan %.8s, exports %.8s",
+    add_report(answer, &made, plan_fidelity(made.plan), &options, reports);
+    add_report(answer, &made, "flow", &options, reports);
+    g_string_append_printf(answer,
+                           "%u labels, %u tries, plan %.8s, exports %.8s, reports %.8s",
                            (guint)made.plan->search_labels, (guint)made.plan->tries,
-                           g_checksum_get_string(plan), g_checksum_get_string(exports));
+                           g_checksum_get_string(plan), g_checksum_get_string(exports),
+                           g_checksum_get_string(reports));
     return g_string_free(answer, FALSE);
 }
 
@@ -108,6 +125,7 @@ static void test_answers(void **state)
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
+    assert_int_equal(g_chdir(KILTER_HOME), 0);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
