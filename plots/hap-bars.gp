@@ -60,7 +60,10 @@ unset key
 set xrange [-0.6:groups - 0.4]
 set xtics 1
 unset xtics
+longest = 0
+do for [i = 0:groups - 1] { longest = strlen(after(group_names, i)) > longest ? strlen(after(group_names, i)) : longest }
 do for [i = 0:groups - 1] { set xtics add (after(group_names, i) i) }
+if (longest * groups > (panels > 1 ? 40 : 80)) { set xtics font "DejaVu Sans,10" }
 set xtics scale 0
 set ytics nomirror
 if (exists("whole_ticks")) { set ytics 1 }
