@@ -63,7 +63,7 @@ unset xtics
 longest = 0
 do for [i = 0:groups - 1] { longest = strlen(after(group_names, i)) > longest ? strlen(after(group_names, i)) : longest }
 do for [i = 0:groups - 1] { set xtics add (after(group_names, i) i) }
-if (longest * groups > (panels > 1 ? 40 : 80)) { set xtics font "DejaVu Sans,10" }
+if (longest * groups > (panels > 1 ? 44 : 80)) { set xtics font "DejaVu Sans,10" }
 set xtics scale 0
 set ytics nomirror
 if (exists("whole_ticks")) { set ytics 1 }
