@@ -30,53 +30,41 @@ COMMAND_OPTIONS(How, how, CLUSTER_OPTIONS)
 static char *cluster_values_of(const MachineFile *machine, bool gcn)
 {
     GString *out = g_string_new(NULL);
-    g_autofree bool *counted = g_new0(bool, machine->n_gpus);
-    items_at (const MachineGpu, gpu, i, machine->gpu, machine->n_gpus) {
-        uint32_t n = 0;
-        for (uint32_t j = i; !counted[i] && j < machine->n_gpus; j++) {
-            const MachineGpu *other = &machine->gpu[j];
-            const bool same =
-                gcn ? strcmp(gpu->gcn, other->gcn) == 0 : gpu->sm == other->sm;
-            n += same;
-            counted[j] = counted[j] || (same && j > i);
-        }
-        if (n == 0)
-            continue;
+    json_t *counts = json_object(), *count;
+    const char *key;
+    items_each (const MachineGpu, gpu, machine->gpu, machine->n_gpus) {
         g_autofree char *number = g_strdup_printf("%u", gpu->sm);
-        g_string_append_printf(out, "%s%sx%u", out->len ? ";" : "",
-                               gcn ? gpu->gcn : number, n);
+        key = gcn ? gpu->gcn : number;
+        json_object_set_new(
+            counts, key,
+            json_integer(json_integer_value(json_object_get(counts, key)) + 1));
     }
+    json_object_foreach (counts, key, count)
+        g_string_append_printf(out, "%s%sx%d", out->len ? ";" : "", key,
+                               (int)json_integer_value(count));
+    json_decref(counts);
     return g_string_free(out, FALSE);
 }
 
-/* A list of numbers: one per GPU, or one per different number if `distinct`. */
-static char *numbers_of(const MachineFile *machine, double (*get)(const MachineGpu *gpu),
-                        const char *format, bool distinct)
+/* A list of numbers, one per GPU: its links, or GB/s of these or of PCIe, one per different number. */
+static char *numbers_of(const MachineFile *machine, char what)
 {
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
-    for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        char text[40];
-        g_snprintf(text, sizeof text, format, get(&machine->gpu[i]));
-        if (!distinct || !g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL))
-            g_ptr_array_add(list, g_strdup(text));
+    items_each (const MachineGpu, gpu, machine->gpu, machine->n_gpus) {
+        char *text =
+            what == 'n'
+                ? g_strdup_printf("%u", gpu->links)
+                : g_strdup_printf(
+                      "%.1f",
+                      (what == 'l' ? gpu->links * gpu->link_bandwidth : gpu->pcie) / 1e9);
+        if (what != 'p' ||
+            !g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL))
+            g_ptr_array_add(list, text);
+        else
+            g_free(text);
     }
     g_ptr_array_add(list, NULL);
     return g_strjoinv(";", (char **)list->pdata);
-}
-
-static double links_of(const MachineGpu *gpu)
-{
-    return gpu->links;
-}
-
-static double link_gbps(const MachineGpu *gpu)
-{
-    return gpu->links * gpu->link_bandwidth / 1e9;
-}
-
-static double pcie_gbps(const MachineGpu *gpu)
-{
-    return gpu->pcie / 1e9;
 }
 
 static void cluster_set_text(json_t *json, const char *key, char *text)
@@ -95,8 +83,8 @@ static void set_links(json_t *json, const MachineFile *machine, const char *kind
     g_autofree char *rate_key = g_strconcat(kind, "_GBps_per_gpu_nccl", NULL);
     json_object_set_new(json, elements_key, json_integer(elements));
     json_object_set_new(json, sum_key, json_integer(sum));
-    cluster_set_text(json, each_key, numbers_of(machine, links_of, "%.0f", false));
-    cluster_set_text(json, rate_key, numbers_of(machine, link_gbps, "%.1f", false));
+    cluster_set_text(json, each_key, numbers_of(machine, 'n'));
+    cluster_set_text(json, rate_key, numbers_of(machine, 'l'));
 }
 
 static void set_nccl(json_t *json, const MachineFile *machine)
@@ -127,8 +115,7 @@ static void set_nccl(json_t *json, const MachineFile *machine)
     }
     if (machine->xgmi_elements > 0)
         set_links(json, machine, "xgmi", machine->xgmi_elements, machine->xgmi_sum);
-    cluster_set_text(json, "gpu_pcie_GBps_nccl",
-                     numbers_of(machine, pcie_gbps, "%.1f", true));
+    cluster_set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, 'p'));
 }
 
 /* The links of all GPUs by kind or, for a matrix, pairs of GPUs by code. */

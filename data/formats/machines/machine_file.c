@@ -81,11 +81,11 @@ static const DeviceSheet *machine_gpu_sheet(const MachineFile *machine,
 
 /* The data sheet of all GPUs; NULL if there is none, or if they differ. */
 static const DeviceSheet *machine_file_sheet(const MachineFile *machine,
-                                             const Sheets *sheets)
+                                             const Sheets *sheets, const DeviceSheet *all)
 {
-    const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, 0);
+    const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, 0);
     for (uint32_t i = 1; i < machine->n_gpus; i++)
-        if (machine_gpu_sheet(machine, sheets, NULL, i) != sheet)
+        if (machine_gpu_sheet(machine, sheets, all, i) != sheet)
             return NULL;
     return sheet;
 }
@@ -93,7 +93,7 @@ static const DeviceSheet *machine_file_sheet(const MachineFile *machine,
 char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
                            const DeviceSheet *all)
 {
-    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
     if (one)
         return g_strdup(one->name);
     g_autoptr(GString) text = g_string_new(NULL);
@@ -142,7 +142,7 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
                           const DeviceSheet *all)
 {
     double least = INFINITY;
-    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
     const bool unseen = has_unseen_links(machine, one);
     const bool joined = is_joined(machine);
     items_at (const MachineGpu, gpu, i, machine->gpu, machine->n_gpus) {
@@ -159,31 +159,29 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
     return least;
 }
 
-/* Adds the words of the file about the first GPU without a data sheet. */
-static void name_device(GString *out, const MachineFile *machine, const Sheets *sheets)
+/* The words of the file about the first GPU without a data sheet. Caller frees. */
+static char *name_device(const MachineFile *machine, const Sheets *sheets)
 {
     uint32_t i = 0;
     while (i + 1 < machine->n_gpus && machine_gpu_sheet(machine, sheets, NULL, i))
         i++;
-    if (*machine->gpu[i].product)
-        g_string_append_printf(out, " ('%.60s' is not in data/devices)",
-                               machine->gpu[i].product);
-    else if (*machine->gpu[i].pci)
-        g_string_append_printf(out, " (PCI id %.20s is not in data/devices)",
-                               machine->gpu[i].pci);
+    const MachineGpu *gpu = &machine->gpu[i];
+    const char *words = *gpu->product ? gpu->product : gpu->pci;
+    return !*words ? g_strdup("")
+                   : g_strdup_printf(" (%s'%.60s' is not in data/devices)",
+                                     *gpu->product ? "" : "PCI id ", words);
 }
 
 static bool check_import(const MachineFile *machine, const Sheets *sheets,
                          const MachineImport *import, const char *devices, GError **error)
 {
-    g_autoptr(GString) device = g_string_new(NULL);
-    if (!devices)
-        name_device(device, machine, sheets);
-    if (!devices)
+    if (!devices) {
+        g_autofree char *device = name_device(machine, sheets);
         return refuse(error,
                       "%s: the file does not say what its GPUs do%s; expected --gpu "
                       "NAME, as in --gpu h100-sxm",
-                      machine->file, device->str);
+                      machine->file, device);
+    }
     if (import->nodes > 1 && !import->nic && machine->absurd)
         return refuse(error, "%s: %s; expected --nic NAME, as in --nic ib-ndr",
                       machine->file, machine->absurd);
@@ -221,7 +219,7 @@ static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
 {
     if (machine->n_gpus == 1)
         return (LinkCost){0, INFINITY};
-    const DeviceSheet *one = all ? all : machine_file_sheet(machine, sheets);
+    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
     const bool fast = one && (is_joined(machine) || has_unseen_links(machine, one));
     double latency_s = 0;
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
@@ -279,8 +277,7 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
     if (!check_import(machine, sheets, import, devices, error))
         return NULL;
     g_autofree char *base = g_path_get_basename(machine->file);
-    const DeviceSheet *one =
-        import->sheet ? import->sheet : machine_file_sheet(machine, sheets);
+    const DeviceSheet *one = machine_file_sheet(machine, sheets, import->sheet);
     const bool joined = is_joined(machine) || (one && has_unseen_links(machine, one));
     const LinkSheet *fastest = one ? sheets_link(sheets, one->link[0].name, NULL) : NULL;
     Machine made = {.inner = inner_line(machine, sheets, import->sheet)};

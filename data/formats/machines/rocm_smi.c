@@ -129,7 +129,7 @@ static bool rocm_smi_add_gpus(Rocm *rocm, GError **error)
     for (uint32_t a = 0; a < rocm->n_gpus; a++)
         for (uint32_t b = 0; b < rocm->n_gpus; b++) {
             const char *type = *rocm->type[a][b] ? rocm->type[a][b] : rocm->type[b][a];
-            if (a == b)
+            if (a == b || machine->listed)
                 continue;
             if (strcmp(type, "XGMI") != 0 && strcmp(type, "PCIE") != 0)
                 return refuse(error,
@@ -158,20 +158,6 @@ static bool rocm_smi_add_gpus(Rocm *rocm, GError **error)
     return true;
 }
 
-/* Adds the GPUs of which only the products are known; links are those of data sheets. */
-static bool rocm_smi_add_listed(const Rocm *rocm, GError **error)
-{
-    MachineFile *machine = rocm->machine;
-    for (uint32_t i = 0; i < MOST_GPUS && rocm->product[i]; i++)
-        if (!machine_file_add_gpu(machine, rocm->product[i], error))
-            return false;
-    machine->listed = true;
-    return machine->n_gpus > 0 ||
-           rocm_fail(rocm, error,
-                     "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo), or the "
-                     "products of GPU[0], GPU[1], ... (--showproductname)");
-}
-
 bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine,
                     GError **error)
 {
@@ -186,10 +172,15 @@ bool rocm_smi_parse(const char *text, const Sheets *sheets, MachineFile *machine
         rocm->line++;
         good = read_line(rocm, *line, error);
     }
+    machine->listed =
+        rocm->n_gpus == 0; /* by their products only, with the links of sheets */
+    while (machine->listed && rocm->n_gpus < MOST_GPUS && rocm->product[rocm->n_gpus])
+        rocm->n_gpus++;
     if (good && rocm->n_gpus == 0)
-        good = rocm_smi_add_listed(rocm, error);
-    else
-        good = good && rocm_smi_add_gpus(rocm, error);
+        good = rocm_fail(rocm, error,
+                         "tables with a header GPU0 GPU1 ... (rocm-smi --showtopo), or "
+                         "products of GPU[0], GPU[1], ... (--showproductname)");
+    good = good && rocm_smi_add_gpus(rocm, error);
     free_items(rocm->product, MOST_GPUS);
     free_each(rocm->type, rocm->hops, rocm);
     return good;

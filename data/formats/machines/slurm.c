@@ -77,7 +77,8 @@ static bool read_resources(const char *text, SlurmNode *node)
 
 static bool is_down(const char *state)
 {
-    static const char *const DOWN[] = {"down", "drain", "drng", "fail", "unk", "maint"};
+    static const char *const DOWN[] = {"down", "drain", "drng",         "fail",
+                                       "unk",  "maint", "unschedulable"};
     g_autofree char *lower = g_ascii_strdown(state, -1);
     for (size_t i = 0; i < G_N_ELEMENTS(DOWN); i++)
         if (strstr(lower, DOWN[i]))
@@ -114,90 +115,52 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
                           name, gres);
 }
 
-/* --- scontrol show node --- */
+/* --- records: scontrol show node; kubectl get nodes -o yaml or json, kubectl describe node --- */
 
-/* The value of a key of a node's record, up to a blank; "" if it is missing. Caller frees. */
-static char *slurm_value_of(const char *record, const char *end, const char *key)
+/* How a node begins, and the values of its fields; a list of Kubernetes begins as a node does, and
+ * has no name. Labels are `key: value`, `"key": "value"` or `key=value`. */
+#define LABEL "\"?[=:]\\s*\"?([\\w.-]+)"
+static const struct {
+    const char *begin, *name, *gres, *type, *features, *state;
+} RECORDS[] = {{"(?:^|\\s)NodeName=", "^(\\S+)", "\\sGres=(\\S+)", "^$()",
+                "\\s(?:Available)?Features=(\\S+)", "\\sState=(\\S+)"},
+               {"(?m)^(?:Name:|[-\\s]*\"?apiVersion\"?:)",
+                "(?:kubernetes\\.io/hostname|\\sname)" LABEL,
+                "\\.com/gpu(?:\\.count)?\"?[=:]\\s*\"?([0-9]+)",
+                "(?:\\.com/gpu\\.product(?:-name)?|gke-accelerator|/gpu-type)" LABEL,
+                "io/instance-type" LABEL, "(unschedulable): true"}};
+
+/* What a pattern's brackets have in a record; "" if it is missing. Caller frees. */
+static char *field_of(const char *record, const char *pattern)
 {
-    const size_t length = strlen(key);
-    for (const char *at = record; at < end; at++) {
-        if ((at > record && !g_ascii_isspace(at[-1])) || strncmp(at, key, length) != 0)
-            continue;
-        at += length;
-        const char *stop = at;
-        while (stop < end && !g_ascii_isspace(*stop))
-            stop++;
-        return g_strndup(at, (gsize)(stop - at));
-    }
-    return g_strdup("");
-}
-
-static const char *next_record(const char *text)
-{
-    static const char KEY[] = "NodeName=";
-    for (const char *at = text; (at = strstr(at, KEY)); at++)
-        if (at == text || g_ascii_isspace(at[-1]))
-            return at;
-    return NULL;
-}
-
-static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
-                         GError **error)
-{
-    uint32_t line = 1;
-    const char *at = next_record(text), *counted = text;
-    while (at) {
-        const char *next = next_record(at + 1), *end = next ? next : at + strlen(at);
-        for (; counted < at; counted++)
-            line += *counted == '\n';
-        g_autofree char *name = slurm_value_of(at, end, "NodeName=");
-        g_autofree char *gres = slurm_value_of(at, end, "Gres=");
-        g_autofree char *features = slurm_value_of(at, end, "AvailableFeatures=");
-        g_autofree char *old = slurm_value_of(at, end, "Features=");
-        g_autofree char *state = slurm_value_of(at, end, "State=");
-        if (!add_node(slurm, seen, line, name, gres, *features ? features : old, state,
-                      error))
-            return false;
-        at = next;
-    }
-    return true;
-}
-
-/* --- kubectl get nodes -o yaml or json, kubectl describe node --- */
-
-/* The value of a label in any of these: `key: value`, `"key": "value"`, `key=value`; "" if it is
- * missing. Caller frees. */
-static char *label_of(const char *record, const char *pattern)
-{
-    g_autofree char *form = g_strdup_printf("(?:%s)\"?[=:]\\s*\"?([\\w.-]+)", pattern);
-    g_autoptr(GRegex) label = g_regex_new(form, G_REGEX_RAW, 0, NULL);
+    g_autoptr(GRegex) field = g_regex_new(pattern, G_REGEX_RAW, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
-    g_regex_match(label, record, 0, &match);
+    g_regex_match(field, record, 0, &match);
     char *value = g_match_info_fetch(match, 1);
     return value ? value : g_strdup("");
 }
 
-/* A list begins as one of its nodes does; it has no name. */
-static bool read_kubernetes(SlurmFile *slurm, GHashTable *seen, const char *text,
-                            GError **error)
+static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
+                         bool kubernetes, GError **error)
 {
-    g_auto(GStrv) record = g_regex_split_simple("^(?:Name:|[-\\s]*\"?apiVersion\"?:)",
-                                                text, G_REGEX_RAW | G_REGEX_MULTILINE, 0);
+    g_auto(GStrv) record =
+        g_regex_split_simple(RECORDS[kubernetes].begin, text, G_REGEX_RAW, 0);
     uint32_t line = 1;
-    for (uint32_t i = 0; record[i]; i++) {
-        g_autofree char *name = label_of(record[i], "kubernetes\\.io/hostname|\\sname"),
-                        *type = label_of(record[i], "\\.com/gpu\\.product(?:-name)?|"
-                                                    "gke-accelerator|/gpu-type"),
-                        *count = label_of(
-                            record[i], "\\.com/gpu(?:\\.count)?(?=\"?[=:]\\s*\"?[0-9])"),
-                        *instance = label_of(record[i], "io/instance-type"),
-                        *gres = *count ? g_strdup_printf("gpu:%s:%s", type, count)
-                                       : g_strdup("");
-        const char *off = strstr(record[i], "unschedulable: true") ? "drain" : "";
-        if (*name && !add_node(slurm, seen, line, name, gres, instance, off, error))
-            return false;
-        for (const char *at = record[i]; *at; at++)
+    for (uint32_t i = 1; record[0] && record[i]; i++) {
+        for (const char *at = record[i - 1]; *at; at++)
             line += *at == '\n';
+        line += i > 1 && !kubernetes; /* the end of the line before */
+        g_autofree char *name = field_of(record[i], RECORDS[kubernetes].name),
+                        *type = field_of(record[i], RECORDS[kubernetes].type),
+                        *gres = field_of(record[i], RECORDS[kubernetes].gres),
+                        *features = field_of(record[i], RECORDS[kubernetes].features),
+                        *state = field_of(record[i], RECORDS[kubernetes].state);
+        if (kubernetes && *gres) {
+            char *all = g_strdup_printf("gpu:%s:%s", type, gres);
+            put_block(gres, all);
+        }
+        if (*name && !add_node(slurm, seen, line, name, gres, features, state, error))
+            return false;
     }
     return true;
 }
@@ -312,10 +275,11 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
     slurm->node = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
     if (!g_utf8_validate(text, -1, NULL))
         return refused(error, "%s: expected text in UTF-8", file);
-    if (next_record(text) ? !read_records(slurm, seen, text, error)
-        : g_regex_match_simple("\\.com/gpu|kubernetes\\.io/", text, G_REGEX_RAW, 0)
-            ? !read_kubernetes(slurm, seen, text, error)
-            : !slurm_read_table(slurm, seen, text, error))
+    const bool records = g_regex_match_simple("(?:^|\\s)NodeName=", text, G_REGEX_RAW, 0),
+               labels = g_regex_match_simple("\\.com/gpu|kubernetes\\.io/", text,
+                                             G_REGEX_RAW, 0);
+    if (records || labels ? !read_records(slurm, seen, text, !records, error)
+                          : !slurm_read_table(slurm, seen, text, error))
         return NULL;
     if (slurm->node->len == 0)
         return refused(error,
