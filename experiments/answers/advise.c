@@ -313,7 +313,8 @@ static void limit_training(AdviseRow *row, uint32_t n)
 static char *time_words(const AdviseAsked *asked, double seconds)
 {
     return asked->tokens > 0 && seconds >= day_s
-               ? g_strdup_printf("%.3g days", seconds / day_s)
+               ? g_strdup_printf(seconds < 100 * day_s ? "%.3g days" : "%.0f days",
+                                 seconds / day_s)
                : units_format(seconds, QUANTITY_TIME);
 }
 
@@ -330,10 +331,12 @@ static bool check_target(const AdviseAsked *asked, const AdviseRow *row, uint32_
     g_autofree char *most = time_words(asked, asked->target_s),
                     *least = time_words(asked, least_s);
     if (asked->tokens_per_s == 0)
-        return kilter_fail(
-            error, KILTER_ERROR_INFEASIBLE,
-            "no choice of machines takes at most %s%s; the fastest takes %s", most,
-            asked->tokens > 0 ? " for the training" : "", least);
+        return kilter_fail(error, KILTER_ERROR_INFEASIBLE,
+                           "no choice of machines takes at most %s%s; the fastest takes "
+                           "%s, %.3g times as "
+                           "long",
+                           most, asked->tokens > 0 ? " for the training" : "", least,
+                           least_s / asked->target_s);
     if (row->tokens_per_s == 0)
         return refuse(error, "--tokens-per-day: the model's samples are no sequences of "
                              "tokens; --target limits the time of an iteration");
