@@ -71,9 +71,13 @@ Effort try_effort(const PortfolioRun *run)
  * first makes many of. Strategies come first then, and the rest only where nothing has a plan. */
 bool try_is_hasty(const PortfolioRun *run)
 {
-    enum { LONG_PROGRAM = 400000 }; /* instructions: a second or two for that planner */
+    /* instructions: a second or two for that planner; of deep models, whose cuts are many, on
+     * all choices of machines */
+    enum { LONG_PROGRAM = 400000, LONG_PROGRAMS = 500000, DEEP = 40 };
+    const uint64_t one = (uint64_t)graph_n_ops(run->graph) * graph_batch(run->graph);
     return try_effort(run) == EFFORT_QUICK &&
-           (uint64_t)graph_n_ops(run->graph) * graph_batch(run->graph) > LONG_PROGRAM;
+           (one > LONG_PROGRAM || (graph_n_layers(run->graph) > DEEP &&
+                                   one * run->portfolio->choices->len > LONG_PROGRAMS));
 }
 
 bool try_is_among_many(const PortfolioRun *run)
