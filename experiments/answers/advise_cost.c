@@ -54,11 +54,9 @@ bool advise_prices_read(char **price, char **power, const Cluster *cluster,
                             cluster, prices->power, error);
 }
 
-void advise_prices_clear(AdvisePrices *prices)
-{
-    g_clear_pointer(&prices->price, g_hash_table_unref);
-    g_clear_pointer(&prices->power, g_hash_table_unref);
-}
+CLEAR_DEFINE(advise_prices_clear, AdvisePrices, prices,
+             let_go(prices->price, g_hash_table_unref),
+             let_go(prices->power, g_hash_table_unref));
 
 /* Dollars per hour of a machine; NaN: not known. */
 static double machine_price(const AdvisePrices *prices, const Cluster *cluster,

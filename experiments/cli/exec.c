@@ -52,10 +52,8 @@ static SimReport *exec_predict(const Plan *plan, const Graph *graph, char **slow
     return report;
 }
 
-static void exec_report_clear(ExecReport *report)
-{
-    g_clear_pointer(&report->predicted, sim_report_free);
-}
+static CLEAR_DEFINE(exec_report_clear, ExecReport, report,
+                    let_go(report->predicted, sim_report_free));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(ExecReport, exec_report_clear)
 
 /* The prediction's stage that begins with the same instructions, or NULL. */

@@ -12,11 +12,8 @@
 static FREE_DEFINE(part_free, ReportPart, own, free_each(own->name, own->paper),
                    experiment_free(own->experiment), claims_free(own->claims));
 
-void report_parts_clear(ReportParts *report)
-{
-    g_clear_pointer(&report->part, g_ptr_array_unref);
-    g_clear_pointer(&report->store, store_close);
-}
+CLEAR_DEFINE(report_parts_clear, ReportParts, report,
+             let_go(report->part, g_ptr_array_unref), let_go(report->store, store_close));
 
 /* --- what there is --- */
 

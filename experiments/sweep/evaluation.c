@@ -105,15 +105,13 @@ void evaluation_record(Evaluation *evaluation)
                           &evaluation->sim, NULL);
 }
 
-void evaluation_clear(Evaluation *evaluation)
-{
-    g_clear_pointer(&evaluation->report, sim_report_free);
-    g_clear_pointer(&evaluation->plan, plan_free);
-    g_clear_pointer(&evaluation->view, cluster_view_free);
-    g_clear_pointer(&evaluation->cluster, cluster_free);
-    g_clear_pointer(&evaluation->graph, graph_free);
-    g_clear_pointer(&evaluation->notes, g_ptr_array_unref);
-}
+CLEAR_DEFINE(evaluation_clear, Evaluation, evaluation,
+             let_go(evaluation->report, sim_report_free),
+             let_go(evaluation->plan, plan_free),
+             let_go(evaluation->view, cluster_view_free),
+             let_go(evaluation->cluster, cluster_free),
+             let_go(evaluation->graph, graph_free),
+             let_go(evaluation->notes, g_ptr_array_unref));
 
 char *evaluation_misfit(const Evaluation *evaluation)
 {

@@ -10,14 +10,9 @@
 #include "experiments/sweep/result.h"
 #include <jansson.h>
 
-static void variant_clear(gpointer data)
-{
-    Variant *variant = data;
-    free_each(variant->text, variant->role);
-    cluster_free(variant->cluster);
-    store_part_unref(variant->part);
-    g_free(variant->impossible);
-}
+static CLEAR_DEFINE(variant_clear, Variant, variant, cluster_free(variant->cluster),
+                    store_part_unref(variant->part),
+                    free_each(variant->text, variant->role, variant->impossible));
 
 CLEAR_DEFINE(grid_clear, Grid, grid,
              unref_arrays(grid->model, grid->cluster, grid->planner),

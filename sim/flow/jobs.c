@@ -25,15 +25,10 @@ struct Jobs {
     Job *job;
 };
 
-static void jobs_clear(Jobs *jobs)
-{
-    items_each (Job, job, jobs->job, jobs->n) {
-        sim_flow_clear(&job->flow);
-        sim_timeline_free(job->timeline);
-        sim_prepared_clear(&job->prepared);
-    }
-    g_free(jobs->job);
-}
+static CLEAR_DEFINE(job_clear, Job, job, sim_flow_clear(&job->flow),
+                    sim_timeline_free(job->timeline), sim_prepared_clear(&job->prepared));
+static CLEAR_DEFINE(jobs_clear, Jobs, jobs, clear_items(jobs->job, jobs->n, job_clear),
+                    g_free(jobs->job));
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Jobs, jobs_clear)
 
 static bool jobs_check(const SimJob *job, uint32_t n, const ClusterView *view,

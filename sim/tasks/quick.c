@@ -325,25 +325,19 @@ static void free_all(double **of, uint32_t n)
     g_free(of);
 }
 
-void sim_quick_free(SimQuick *q)
+static void free_routes(SimQuick *q)
 {
-    if (!q)
-        return;
-    free_all(q->op_s, q->n_groups);
-    free_all(q->sum_s, q->n_groups);
-    free_all(q->server_s, q->n_groups);
     for (size_t i = 0; q->route && i < 2 * (size_t)q->n_groups * q->n_groups; i++)
         if (q->route[i]) {
             free_each(q->route[i]->first_sender, q->route[i]->sender, q->route[i]);
         }
-    free_each(q->route, q->rule, q->result, q->task, q->dep);
-    g_clear_pointer(&q->instr, g_array_unref);
-    free_each(q->mark, q->replaced);
-    g_clear_pointer(&q->check, g_array_unref);
-    g_clear_pointer(&q->checked, g_array_unref);
-    free_each(q->now.flow, q->order, q->low);
-    sim_teams_free(q->teams);
-    sim_parts_free(q->parts);
-    plan_free(q->plan);
-    g_free(q);
+    g_free(q->route);
 }
+
+FREE_DEFINE(sim_quick_free, SimQuick, q, free_all(q->op_s, q->n_groups),
+            free_all(q->sum_s, q->n_groups), free_all(q->server_s, q->n_groups),
+            free_routes(q),
+            free_each(q->rule, q->result, q->task, q->dep, q->mark, q->replaced,
+                      q->now.flow, q->order, q->low),
+            unref_arrays(q->instr, q->check, q->checked), sim_teams_free(q->teams),
+            sim_parts_free(q->parts), plan_free(q->plan));

@@ -87,7 +87,8 @@ static Route *new_route(SimQuick *q, const Instr *instr, bool parts)
 {
     const SimGroupTeams *from = &q->teams->group[instr->group],
                         *to = &q->teams->group[instr->to_group];
-    g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(sim_transfer_free);
+    g_autoptr(GPtrArray) known =
+        g_ptr_array_new_with_free_func((GDestroyNotify)sim_transfer_free);
     g_autoptr(GArray) senders = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     const SimTransfer *transfer = sim_transfer_of(q->parts, q->view, instr, known);
     Route *route = g_new0(Route, 1);

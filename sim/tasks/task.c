@@ -60,7 +60,7 @@ static SimTasks *new_tasks(const SimCase *sim, const SimLowering *how)
 {
     SimTasks *tasks = g_new0(SimTasks, 1);
     tasks->teams = sim_teams_new(sim, how->separate);
-    tasks->transfers = g_ptr_array_new_with_free_func(sim_transfer_free);
+    tasks->transfers = g_ptr_array_new_with_free_func((GDestroyNotify)sim_transfer_free);
     tasks->share = g_array_new(false, false, sizeof(double));
     tasks->bucket = g_new(uint32_t, sim->plan->program->n);
     for (uint32_t i = 0; i < sim->plan->program->n; i++)

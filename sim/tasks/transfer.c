@@ -295,9 +295,4 @@ const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *vie
     return t;
 }
 
-void sim_transfer_free(gpointer transfer)
-{
-    SimTransfer *t = transfer;
-    g_array_unref(t->pieces);
-    g_free(t);
-}
+FREE_DEFINE(sim_transfer_free, SimTransfer, t, g_array_unref(t->pieces));

@@ -23,4 +23,4 @@ void sim_transfer_sources(const SimParts *parts, uint32_t group, uint32_t to_gro
  * it is new. */
 const SimTransfer *sim_transfer_of(const SimParts *parts, const ClusterView *view,
                                    const Instr *instr, GPtrArray *known);
-void sim_transfer_free(gpointer transfer);
+void sim_transfer_free(SimTransfer *transfer);

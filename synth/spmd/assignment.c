@@ -218,8 +218,5 @@ double synth_time(const Pricer *pricer, const Program *program, const double *ra
     return sim_linear_time(linear, pricer->view, share, NULL, NULL);
 }
 
-void synth_result_clear(SynthResult *result)
-{
-    program_free(result->program);
-    result->program = NULL;
-}
+CLEAR_DEFINE(synth_result_clear, SynthResult, result,
+             let_go(result->program, program_free));

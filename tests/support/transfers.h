@@ -14,13 +14,15 @@ static inline uint32_t check_known_transfers(const Plan *plan, const Graph *grap
     g_autoptr(GError) error = NULL;
     SimParts *parts = sim_parts_new(plan, graph, &error);
     assert_no_error(error);
-    g_autoptr(GPtrArray) known = g_ptr_array_new_with_free_func(sim_transfer_free);
+    g_autoptr(GPtrArray) known =
+        g_ptr_array_new_with_free_func((GDestroyNotify)sim_transfer_free);
     uint32_t n = 0;
     for (uint32_t i = 0; i < plan->program->n; i++) {
         const Instr *instr = &plan->program->instr[i];
         if (instr->kind != INSTR_TRANSFER)
             continue;
-        g_autoptr(GPtrArray) none = g_ptr_array_new_with_free_func(sim_transfer_free);
+        g_autoptr(GPtrArray) none =
+            g_ptr_array_new_with_free_func((GDestroyNotify)sim_transfer_free);
         const SimTransfer *fresh = sim_transfer_of(parts, view, instr, none),
                           *taken = sim_transfer_of(parts, view, instr, known);
         n++;

@@ -375,20 +375,14 @@ struct Elimination *elimination_new(const Choices *c)
 static CLEAR_DEFINE(factor_clear, Factor, factor, index_clear(&factor->keys),
                     g_array_unref(factor->row), g_free(factor->merged));
 
-void elimination_free(struct Elimination *e)
-{
-    for (uint32_t i = 0; i < TRANSITION_IN; i++) {
-        index_clear(&e->input[i].keys);
-        g_free(e->input[i].ask);
-    }
-    index_clear(&e->wanted);
-    index_clear(&e->shared);
-    g_free(e->member);
-    factor_clear(&e->no_dy);
-    factor_clear(&e->no_second);
-    factor_clear(&e->no_contribution);
-    free_each(e->outputs_to, e->row_shared, e);
-}
+static CLEAR_DEFINE(input_clear, Input, input, index_clear(&input->keys),
+                    g_free(input->ask));
+
+FREE_DEFINE(elimination_free, Elimination, e,
+            clear_items(e->input, TRANSITION_IN, input_clear), index_clear(&e->wanted),
+            index_clear(&e->shared), factor_clear(&e->no_dy), factor_clear(&e->no_second),
+            factor_clear(&e->no_contribution),
+            free_each(e->member, e->outputs_to, e->row_shared));
 
 static void prices_new(Elimination *e)
 {

@@ -14,15 +14,9 @@ void label_table_empty(LabelTable *table)
     index_empty(&table->states);
 }
 
-void label_table_clear(LabelTable *table)
-{
-    if (table->labels) {
-        g_array_free(table->labels, TRUE);
-        g_array_free(table->first, TRUE);
-    }
-    index_clear(&table->states);
-    *table = (LabelTable){0};
-}
+CLEAR_DEFINE(label_table_clear, LabelTable, table,
+             unref_arrays(table->labels, table->first), index_clear(&table->states),
+             *table = (LabelTable){0});
 
 /* By how much more `a` is charged for memory, where that counts. */
 static inline double charged_more(const Pricer *pricer, const Label *a, const Label *b)
