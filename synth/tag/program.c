@@ -9,8 +9,8 @@
  * Where layers are computed again, forward ops run on the device group that they ran on, right
  * before the first backward op there that needs them:
  *
- *     full        what a layer's backward ops need of the layer's forward, from the results of other
- *                 layers, which are kept
+ *     full        what a layer's backward ops need of the layer's forward, from the results of
+ *                 other layers, which are kept
  *     selective   single ops whose results only backward ops read (synth_makes_inner)
  *
  * Nothing is communicated again: what another device group made, or sums over replicas, is kept. */
