@@ -90,13 +90,14 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
-/* Whether the choice is one of the fastest so far, or has no plan where all are to have one, or is
- * the whole cluster, without a plan or with all effort: of many choices only these get every
- * planner. */
+/* Whether the choice is one of the fastest so far, of few GPUs also one that is near, or has no plan
+ * where all are to have one, or is the whole cluster, without a plan or with all effort: of many
+ * choices only these get every planner. */
 bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice)
 {
     enum { FEW = 8, FEW_GPUS = 16 };
     static const uint32_t BEST[] = {1, 2, 3};
+    static const double near = 1.15; /* as far as techniques are tried */
     const Effort effort = try_effort(run);
     const GPtrArray *choices = run->portfolio->choices;
     uint32_t faster = 0, most = 0;
@@ -106,7 +107,10 @@ bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *cho
                   other->report->iteration_time_s < choice->report->iteration_time_s;
         faster += other->report && !choice->report && choice->only;
     }
+    const bool few = choices->len <= FEW && most <= FEW_GPUS;
     return faster < BEST[effort] || (!run->how->prune && !choice->report) ||
+           (effort >= EFFORT_NORMAL && few && choice->report &&
+            choice->report->iteration_time_s < near * run->best_s) ||
            (effort == EFFORT_LONG &&
             (choices->len <= FEW || most <= FEW_GPUS || !choice->only));
 }
