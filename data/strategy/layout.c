@@ -182,9 +182,13 @@ static bool find_degrees(const Strategy *s, uint32_t n_devices, StrategyLayout *
 
 /* --- microbatches --- */
 
-static bool check_pieces(const StrategyLayout *l, GError **error)
+/* samples: of a microbatch on a replica; 0: not said. */
+static bool check_pieces(const StrategyLayout *l, uint32_t samples, GError **error)
 {
     const uint64_t n = (uint64_t)l->n_microbatches * l->pieces;
+    if (samples % l->pieces != 0)
+        return refuse(error, "pieces=%u: expected a divisor of micro_batch=%u", l->pieces,
+                      samples);
     return n < UINT16_MAX ||
            refuse(error,
                   "micro_batch, pieces: expected less than %d microbatches times pieces, "
@@ -203,7 +207,7 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
     l->n_microbatches = s->microbatches ? s->microbatches : 1;
     l->pieces = MAX(s->pieces, 1);
     if (first == 0 && n == 0)
-        return check_pieces(l, error);
+        return check_pieces(l, first, error);
     for (uint32_t p = 0; l->stage && p < l->pp; p++)
         if ((n && n != l->pp) ||
             (uint64_t)l->stage[p].dp * (n ? size[p] : first) != at_once)
@@ -216,7 +220,7 @@ static bool find_microbatches(const Strategy *s, const Graph *graph, StrategyLay
             "micro_batch=%u: expected %u replicas of it to divide the global batch, %u",
             first, l->dp, batch);
     l->n_microbatches = (uint32_t)(batch / at_once);
-    return check_pieces(l, error);
+    return check_pieces(l, first, error);
 }
 
 /* --- layers of the stages --- */

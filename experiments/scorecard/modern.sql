@@ -183,7 +183,7 @@ said AS (
             WHEN model LIKE 'DeepSeek%V4%' THEN 'the model''s attention is not known'
             WHEN source_id = 'hexiscale' THEN 'no batch and no plan are published'
             WHEN model = 'Llama4-Scout' THEN 'no plan is published'
-            WHEN other LIKE '%Full Offload%' THEN 'states are offloaded to the host'
+            WHEN other LIKE '%Full Offload%' THEN 'the memory and links of the hosts that keep its states are not published'
             WHEN tokens_per_s_per_gpu = '' AND step_s = '' AND source_id <> 'megatron_lm' AND (tflops = 0 OR active IS NULL) THEN 'no time is published'
             WHEN mfu = '' AND hw_tflops = 0 AND tflops = 0 AND tokens_per_s_per_gpu = '' AND step_s = '' THEN 'no time is published'
             WHEN mixed = 0 AND device IS NULL THEN 'no data sheet of the GPU'

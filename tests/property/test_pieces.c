@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/formats/export/export.h"
 #include "tests/support/proved.h"
 
 #define MODEL                                                                           \
@@ -135,9 +136,28 @@ static void test_proved(void **state)
         check_proved("manual", MODEL, "dgx-h100", SET[i], MODEL);
 }
 
+/* Tables have the steps of the schedule, in which pieces are one microbatch; no framework has them. */
+static void test_exported(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) made = made_plan("manual", MODEL, "dgx-h100",
+                                  "pp=2 tp=2 microbatches=4 pieces=2 zero=1");
+    g_autoptr(GArray) table =
+        plan_export(made.plan, made.graph, made.view, "json", "plan", &error);
+    assert_no_error(error);
+    g_autofree char *text = g_strdup(g_array_index(table, ExportFile, 0).text);
+    assert_non_null(strstr(text, "1B3"));
+    assert_null(strstr(text, "1B4"));
+    assert_null(
+        plan_export(made.plan, made.graph, made.view, "megatron", "plan", &error));
+    assert_non_null(strstr(error->message, "pieces"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_served_in_turn),
-                                       cmocka_unit_test(test_proved)};
+                                       cmocka_unit_test(test_proved),
+                                       cmocka_unit_test(test_exported)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,8 @@ GPtrArray *export_steps(const ExportCase *c)
             continue;
         GArray *steps = g_ptr_array_index(groups, instr->group);
         const ExportStep step = {.stage = case_stage_of(c, instr),
-                                 .microbatch = n > 1 ? instr->microbatch : 0,
+                                 .microbatch =
+                                     n > 1 ? instr->microbatch / c->layout.pieces : 0,
                                  .backward = pass == PASS_BACKWARD,
                                  .letter = pass == PASS_BACKWARD ? 'B' : 'F',
                                  .instr = i};
