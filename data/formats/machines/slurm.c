@@ -130,7 +130,7 @@ static const struct {
                 "(?:\\.com/gpu\\.product(?:-name)?|gke-accelerator|/gpu-type)" LABEL,
                 "io/instance-type" LABEL, "(unschedulable): true"}};
 
-/* What a pattern's brackets have in a record; "" if it is missing. Caller frees. */
+/* The text in a pattern's brackets in a record; "" if it is missing. Caller frees. */
 static char *field_of(const char *record, const char *pattern)
 {
     g_autoptr(GRegex) field = g_regex_new(pattern, G_REGEX_RAW, 0, NULL);
