@@ -480,6 +480,11 @@ char *model_architecture(const char *spec, GError **error)
     json_auto_t *root = load_spec(spec, &file, &list, error);
     const bool other = !root || format_of_model(root) != FORMAT_HUGGINGFACE;
     g_autofree Architecture *a = other ? NULL : read_config(file, root, list, error);
+    if (a && a->encoder && a->encoder->patch_numbers && !strstr(list, "patches=")) {
+        char *all = g_strdup_printf("%s%svision_config (patches=N adds its tower)",
+                                    a->unread ? a->unread : "", a->unread ? ", " : "");
+        put_block(a->unread, all);
+    }
     char *text = facts_text(a ? config_facts(a, file) : NULL);
     if (a)
         architecture_clear(a);

@@ -1135,6 +1135,21 @@ static void test_words(void **state)
                      4);
 }
 
+/* A tower of images is named as not read where no patches are asked for. */
+static void test_towers_are_named(void **state)
+{
+    (void)state;
+    static const char *const SPEC[] = {"gemma-3-12b", "gemma-3-12b:patches=1024",
+                                       "llama-3.1-8b"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(SPEC); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = model_architecture(SPEC[i], &error);
+        assert_no_error(error);
+        assert_non_null(text);
+        assert_true(!strstr(text, "patches=N adds its tower") == (i > 0));
+    }
+}
+
 /* Each row can be read on its own, and leads to the common one. */
 /* A number of a configuration that names a size changes what is read from the file, is refused, or
  * is listed as not read. */
@@ -1235,6 +1250,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_encoders),
         cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_towers_are_named),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
