@@ -11,9 +11,10 @@
  *     return csv && csv_expect(csv, REQUIRED, NULL, error) && csv_each(csv, take, &sum, error);
  *
  * The first line names the columns. Without a comma in it, cells end with semicolons, and numbers
- * may have decimal commas, as spreadsheets write them in much of Europe, or with tabs. Empty lines and lines that begin with # are skipped. A cell in
- * double quotes may hold commas, and "" for a quote, but no line break; spaces around a cell do not
- * count. Each line has as many cells as there are columns.
+ * may have decimal commas, as spreadsheets write them in much of Europe, or with tabs. Empty lines
+ * and lines that begin with # are skipped. A cell in double quotes may hold commas, and "" for a
+ * quote, but no line break; spaces around a cell do not count. Each line has as many cells as there
+ * are columns.
  *
  * Errors are KILTER_ERROR_INPUT and read FILE:LINE: COLUMN: what was expected. */
 #pragma once

@@ -13,8 +13,8 @@
  * by epoch are the curves of Fig. 7. Then, on 100 unseen topologies, the program counts the
  * iterations until the tree search beats data parallelism, with uniform priors, with those of both
  * networks and of one that never saw the model, and the strategies that the search `best` tries,
- * which uses neither. `weights`: nothing is counted. Networks of another shape than the bundled ones
- * are larger files for --set priors=FILE. */
+ * which uses neither. `weights`: nothing is counted. Networks of another shape than the
+ * bundled ones are for --set priors=FILE. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

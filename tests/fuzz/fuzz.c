@@ -32,7 +32,7 @@ void fuzz_note(const char *format, ...)
     g_checksum_update(content, (const guchar *)text, (gssize)strlen(text) + 1);
 }
 
-/* What a refusal expected, without the place and what was there. */
+/* The expectation of a refusal, without the place and what was there. */
 static char *kind_of(const char *message)
 {
     GString *kind = g_string_new("");

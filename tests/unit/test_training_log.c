@@ -85,8 +85,9 @@ static void test_trials(void **state)
         "model,tp,peak,log\nbert-base,2,,%s\nbert-base,2,3 GiB,%s\n", file, file);
     g_autoptr(GError) error = NULL;
     g_autoptr(Cluster) cluster = cluster_load("dgx-a100", &error);
+    g_autoptr(Sheets) sheets = sheets_load(&error);
     g_autoptr(GArray) trials =
-        trial_file_parse("t.csv", text, strlen(text), cluster, &error);
+        trial_file_parse("t.csv", text, strlen(text), cluster, sheets, &error);
     assert_no_error(error);
     const Trial *first = &g_array_index(trials, Trial, 0), *second = first + 1;
     assert_float_equal(first->measured_s, 1.85, 1e-12);
@@ -96,7 +97,8 @@ static void test_trials(void **state)
     assert_non_null(strstr(error->message, "kilter fit (column log) reads"));
     g_clear_error(&error);
     static const char missing[] = "model,log\nbert-base,none.log\n";
-    assert_null(trial_file_parse("t.csv", missing, sizeof missing - 1, cluster, &error));
+    assert_null(
+        trial_file_parse("t.csv", missing, sizeof missing - 1, cluster, sheets, &error));
     assert_string_equal(error->message, "t.csv:2: log: none.log: no such file");
     g_autofree char *command = g_strdup_printf("rm -r '%s'", folder);
     assert_int_equal(system(command), 0);
