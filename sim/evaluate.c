@@ -70,7 +70,7 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
     /* where the fidelity recorded memory nothing else is read */
     g_autoptr(SimMemory) memory =
         report->timeline && report->timeline->memory ? NULL : sim_memory_of(sim);
-    SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
+    g_auto(SimKinds) kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     for (uint32_t j = 0; j < report->n_devices; j++) {
         const uint32_t first = kinds.first[kinds.of[j]];
         if (first < j && !report->timeline) {
@@ -81,7 +81,6 @@ static void report_spmd_memory(const SimCase *sim, SimReport *report)
                 peak_of(sim, report, memory, j, &report->memory_instr[j]));
         }
     }
-    sim_kinds_clear(&kinds);
 }
 
 /* The memory of hosts that the devices take, and whether it is there. */

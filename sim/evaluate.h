@@ -91,7 +91,7 @@ typedef struct {
 /* The kinds of the view's devices, none empty; two kinds may be the same. Free with
  * sim_kinds_clear. */
 SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share);
-void sim_kinds_clear(SimKinds *kinds);
+AUTOCLEAR(sim_kinds_clear, SimKinds)
 
 /* The two parts of a stage in equation (1) (sim/cost/linear.c). *term walks the terms from 0
  * as stages are passed in order. */

@@ -46,7 +46,7 @@ static char *cluster_values_of(const MachineFile *machine, bool gcn)
     return g_string_free(out, FALSE);
 }
 
-/* A list of numbers, one per GPU: its links, or GB/s of these or of PCIe, one per different number. */
+/* A list of numbers, one per GPU: its links, or GB/s of these or of PCIe; of equal ones one. */
 static char *numbers_of(const MachineFile *machine, char what)
 {
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);

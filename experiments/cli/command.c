@@ -315,7 +315,7 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
         command_print_json(answer);
         return;
     }
-    json_t *members = object_of(answer);
+    json_auto_t *members = object_of(answer);
     json_object_set_new(members, "verbose", json_boolean(options->verbose));
     va_start(templates, answer);
     for (const char *next; !options->quiet && (next = va_arg(templates, const char *));) {
@@ -323,7 +323,6 @@ void command_report(const CommandOptions *options, json_t *answer, ...)
         screen_put(text, stdout);
     }
     va_end(templates);
-    json_decref(members);
 }
 
 void command_print_error(const GError *error, int status)

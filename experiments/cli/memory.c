@@ -307,12 +307,11 @@ static bool memory_write_snapshot(const Evaluation *evaluation, const json_t *pe
                 (uint32_t)json_integer_value(json_object_get(peak, "rank")), block,
                 error))
             return false;
-    json_t *snapshot = snapshot_write(block, evaluation->view->n_devices);
+    json_auto_t *snapshot = snapshot_write(block, evaluation->view->n_devices);
     gsize length = 0;
     g_autofree char *text = g_str_has_suffix(file, ".pickle")
                                 ? snapshot_pickle(snapshot, &length)
                                 : json_dumps(snapshot, JSON_COMPACT);
-    json_decref(snapshot);
     return output_write(file, text, length ? (gssize)length : -1, error);
 }
 

@@ -106,7 +106,8 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     char *text = NULL;
     if (!command_evaluate(&how, 2, argv, own->fidelity, options, &evaluation, error))
         return NULL;
-    json_t *answer = evaluation_simulation_json(&evaluation, options->verbose, false);
+    json_auto_t *answer =
+        evaluation_simulation_json(&evaluation, options->verbose, false);
     if ((!own->campaign.days ||
          add_days(own, argv, options, &evaluation, answer, error)) &&
         report_plan_add(answer, &evaluation, file, error)) {
@@ -117,7 +118,6 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
         text = g_str_has_suffix(own->output, ".json") ? json_dumps(answer, JSON_INDENT(1))
                                                       : report_plan(answer, error);
     }
-    json_decref(answer);
     return text;
 }
 

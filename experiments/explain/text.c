@@ -34,12 +34,11 @@ static ORDER_POINTERS(longer, json_t,
 
 static void say_stage(GString *text, const json_t *stage, double total_s)
 {
-    json_t *answer = json_copy((json_t *)stage);
+    json_auto_t *answer = json_copy((json_t *)stage);
     json_object_set_new(answer, "share",
                         json_real(total_s > 0 ? seconds_of(stage) / total_s : 0));
     g_autofree char *line = render(ANSWER_EXPLAIN_STAGE, answer);
     g_string_append(text, line);
-    json_decref(answer);
 }
 
 static void say_stages(GString *text, const json_t *stages)
@@ -65,7 +64,8 @@ static void say_stages(GString *text, const json_t *stages)
 /* The device that most of the computation waits for. */
 static void say_slowest(GString *text, const json_t *stages)
 {
-    json_t *waits = json_object(), *slowest = json_array();
+    json_auto_t *waits = json_object();
+    json_t *slowest = json_array();
     double total_s = 0, most_s = 0;
     size_t i, d;
     json_t *stage, *device, *waited;
@@ -88,7 +88,6 @@ static void say_slowest(GString *text, const json_t *stages)
         g_string_append_printf(text, "%.0f %% of the computation waits for %s.\n",
                                100 * most_s / total_s, devices);
     json_decref(slowest);
-    json_decref(waits);
 }
 
 char *explain_text(const json_t *explanation, const char *words)

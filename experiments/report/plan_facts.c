@@ -286,7 +286,7 @@ static void add_knobs(json_t *answer, const Evaluation *evaluation)
 {
     if (evaluation->plan->program->n > FEW_INSTRS || !evaluation->report->feasible)
         return;
-    json_t *survey = sensitivity_json(evaluation, NULL, NULL);
+    json_auto_t *survey = sensitivity_json(evaluation, NULL, NULL);
     const json_t *knobs = json_object_get(survey, "knobs");
     const double time_s = evaluation->report->iteration_time_s;
     json_t *list = json_array();
@@ -306,7 +306,6 @@ static void add_knobs(json_t *answer, const Evaluation *evaluation)
                                               json_number(saved), "width",
                                               json_number(100 * saved / most)));
     }
-    json_decref(survey);
     plan_set(answer, "knobs", list);
 }
 

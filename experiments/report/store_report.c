@@ -424,7 +424,7 @@ char *report_store(const char *file, const char *const *names, const char *runni
         : one  ? g_strdup_printf("Sweep %s: which is the fastest?", one->name)
                : g_strdup_printf("%u sweeps of %s", report.part->len, file);
     json_t *papers = json_array(), *sweeps = json_array(), *runs = json_array();
-    json_t *facts =
+    json_auto_t *facts =
         json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:b}", "papers", papers, "sweeps",
                   sweeps, "runs", runs, "file", json_text(file), "heading", heading,
                   "version", KILTER_VERSION, "several", one == NULL);
@@ -442,6 +442,5 @@ char *report_store(const char *file, const char *const *names, const char *runni
         add_parts(&report, papers, sweeps, error))
         page = page_of(json_array_size(papers) > 0 ? "papers.html" : "sweep.html",
                        heading, facts, error);
-    json_decref(facts);
     return page;
 }

@@ -5,7 +5,7 @@
 
 bool sim_analytic(const SimCase *sim, SimReport *report, GError **error)
 {
-    SimKinds kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
+    g_auto(SimKinds) kinds = sim_kinds(sim->view, sim->linear->n_splits, sim->share);
     g_autofree double *busy_s = g_new0(double, kinds.n);
     uint32_t term = 0;
     (void)error;
@@ -27,6 +27,5 @@ bool sim_analytic(const SimCase *sim, SimReport *report, GError **error)
         report->busy_s[j] = busy_s[kinds.of[j]];
         report->comm_busy_s[j] = report->comm_s;
     }
-    sim_kinds_clear(&kinds);
     return true;
 }

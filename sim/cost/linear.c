@@ -308,7 +308,7 @@ static double turn_s(const SimLinear *linear, const ClusterView *view,
 double sim_linear_time(const SimLinear *linear, const ClusterView *view,
                        const double *share, double *comm_s, double *comp_s)
 {
-    SimKinds kinds = sim_kinds(view, linear->n_splits, share);
+    g_auto(SimKinds) kinds = sim_kinds(view, linear->n_splits, share);
     double comm = 0, comp = 0;
     uint32_t term = 0;
     for (uint32_t i = 0, end; i < linear->n_stages; i = end) {
@@ -323,7 +323,6 @@ double sim_linear_time(const SimLinear *linear, const ClusterView *view,
             comm += turn - own;
         }
     }
-    sim_kinds_clear(&kinds);
     if (comm_s)
         *comm_s = comm;
     if (comp_s)
@@ -360,7 +359,7 @@ void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
 {
     static const double rounding = 1 - 1e-12;
     const uint32_t n = view->n_devices;
-    SimKinds kinds = sim_kinds(view, linear->n_splits, share);
+    g_auto(SimKinds) kinds = sim_kinds(view, linear->n_splits, share);
     g_autofree double *s = g_new(double, kinds.n);
     bool turns = false;
     for (uint32_t i = 0; i < linear->n_stages; i++) {
@@ -374,7 +373,6 @@ void sim_linear_matters(const SimLinear *linear, const ClusterView *view,
             if (s[kinds.of[j]] >= slowest * rounding)
                 mark_splits(linear, view, i, j, matters);
     }
-    sim_kinds_clear(&kinds);
     for (uint32_t t = 0; t < linear->n_terms; t++) {
         mark_largest(view, share, linear->term[t].from, matters);
         mark_largest(view, share, linear->term[t].to, matters);

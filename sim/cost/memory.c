@@ -204,13 +204,12 @@ double sim_memory_peak(const SimMemory *memory, const ClusterView *view,
 bool sim_memory_fits(const SimMemory *memory, const ClusterView *view,
                      const double *share)
 {
-    SimKinds kinds = sim_kinds(view, memory->n_splits, share);
+    g_auto(SimKinds) kinds = sim_kinds(view, memory->n_splits, share);
     bool fits = true;
     for (uint32_t k = 0; k < kinds.n && fits; k++) {
         const uint32_t j = kinds.first[k];
         fits = ceil(sim_memory_peak(memory, view, share, j, NULL)) <=
                (double)view->device[j].memory_bytes;
     }
-    sim_kinds_clear(&kinds);
     return fits;
 }

@@ -51,7 +51,7 @@ static void buffers_stash(PlanBuffers *buffers, const Program *program,
                           const Graph *graph)
 {
     g_autofree uint32_t *layer = graph_tensor_layers(graph);
-    SimRuns runs = sim_runs(program, graph, layer);
+    g_auto(SimRuns) runs = sim_runs(program, graph, layer);
     const uint32_t n = buffers->n;
     buffers->buffer = g_renew(PlanBuffer, buffers->buffer, 3 * (size_t)n + 1);
     items_at (const PlanBuffer, buffer, b, buffers->buffer, n) {
@@ -63,7 +63,6 @@ static void buffers_stash(PlanBuffers *buffers, const Program *program,
         if (k > 0)
             split(buffers, b, k, last);
     }
-    sim_runs_clear(&runs);
 }
 
 PlanBuffers *sim_held_buffers(const SimCase *sim)

@@ -166,8 +166,8 @@ static Certifier *certifier_new(const Question *question, Answer *answer)
     return g_steal_pointer(&c);
 }
 
-static FREE_DEFINE(certifier_free, Certifier, c, g_array_unref(c->boxes),
-                   g_free(c->memory_s), device_kinds_clear(&c->kinds));
+OWN_FREE_DEFINE(certifier_free, Certifier, c, g_array_unref(c->boxes),
+                g_free(c->memory_s), device_kinds_clear(&c->kinds));
 
 /* Sets multipliers at the plan's ratios, if memory matters there. */
 static bool certifier_find_multipliers(Certifier *c, GError **error)
@@ -260,16 +260,15 @@ static bool bound_at_once(Certifier *c, double *bound_s, GError **error)
 
 bool hap_bound(const Question *question, Answer *answer, GError **error)
 {
-    Certifier *c = certifier_new(question, answer);
+    g_autoptr(Certifier) c = certifier_new(question, answer);
     answer->plan->certificate = CERTIFICATE_NONE; /* no certificate was requested */
+    double bound_s;
     if (!c)
         return true;
-    double bound_s;
-    const bool done = bound_at_once(c, &bound_s, error);
-    if (done)
-        certifier_set_bound(c, bound_s);
-    certifier_free(c);
-    return done;
+    if (!bound_at_once(c, &bound_s, error))
+        return false;
+    certifier_set_bound(c, bound_s);
+    return true;
 }
 
 /* Cuts off what cannot sum to 1; false if nothing is left. */
@@ -608,16 +607,14 @@ bool hap_certify(const Question *question, Answer *answer, GError **error)
     Plan *plan = answer->plan;
     if (!see_best(question, answer, error))
         return false;
-    Certifier *c = certifier_new(question, answer);
+    g_autoptr(Certifier) c = certifier_new(question, answer);
     if (!c)
         return true;
-    bool done = add_all(c, error) && close_gap(c, error);
-    if (done)
-        certifier_set_bound(c,
-                            g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s);
-    if (done && plan->certificate == CERTIFICATE_REACHED &&
+    if (!add_all(c, error) || !close_gap(c, error))
+        return false;
+    certifier_set_bound(c, g_array_index(c->boxes, CertifierBox, least_box(c)).bound_s);
+    if (plan->certificate == CERTIFICATE_REACHED &&
         plan->iteration_time_s > plan->lower_bound_s * (1 + question->options->certify))
         plan->certificate = why_slower(plan, question);
-    certifier_free(c);
-    return done;
+    return true;
 }

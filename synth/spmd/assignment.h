@@ -16,7 +16,7 @@ typedef struct {
 } Assignment;
 
 void assignment_init(Assignment *assignment, const Graph *graph);
-void assignment_clear(Assignment *assignment);
+AUTOCLEAR(assignment_clear, Assignment)
 
 /* Where a parameter and its optimizer states rest and where the update runs, given the forms that
  * the ops need. */

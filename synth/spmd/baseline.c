@@ -406,10 +406,9 @@ static Program *emit(Pricer *pricer, Baseline baseline, GError **error)
     g_assert(baseline < BASELINES);
     const Graph *graph = pricer->graph;
     const uint32_t n = pricer->view->n_devices;
-    Program *program = NULL;
     /* Frameworks sum each gradient by one all-reduce, though two collectives may take less. */
     pricer->direct = baseline == BASELINE_DATA_PARALLEL;
-    Assignment assignment;
+    g_auto(Assignment) assignment = {0};
     assignment_init(&assignment, graph);
     bool done = assign(graph, baseline, n, NULL, false, &assignment);
     if (!done && n == 1) { /* nothing is cut, so all strategies are equal */
@@ -418,22 +417,17 @@ static Program *emit(Pricer *pricer, Baseline baseline, GError **error)
         done = assign(graph, BASELINE_MEGATRON, 1, NULL, false, &assignment);
     }
     if (!done)
-        refuse(error, "model '%s': its batch cannot be sharded over %u devices",
-               graph_name(graph), n);
-    else
-        program = synth_emit(pricer, &assignment, error);
-    assignment_clear(&assignment);
-    return program;
+        return refused(error, "model '%s': its batch cannot be sharded over %u devices",
+                       graph_name(graph), n);
+    return synth_emit(pricer, &assignment, error);
 }
 
 Program *synth_baseline_program(const Graph *graph, const ClusterView *view,
                                 const double *ratio, Baseline baseline, GError **error)
 {
-    Pricer pricer;
+    g_auto(Pricer) pricer = {0};
     pricer_init(&pricer, graph, view, ratio, NULL);
-    Program *program = emit(&pricer, baseline, error);
-    pricer_clear(&pricer);
-    return program;
+    return emit(&pricer, baseline, error);
 }
 
 bool synth_baseline(const Graph *graph, const ClusterView *view, const double *ratio,
@@ -441,14 +435,12 @@ bool synth_baseline(const Graph *graph, const ClusterView *view, const double *r
 {
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
-    Pricer pricer;
+    g_auto(Pricer) pricer = {0};
     pricer_init(&pricer, graph, view, ratio, NULL);
     result->program = emit(&pricer, baseline, error);
-    if (result->program)
-        result->time_s = synth_time(&pricer, result->program, ratio, 0);
-    pricer_clear(&pricer);
     if (!result->program)
         return false;
+    result->time_s = synth_time(&pricer, result->program, ratio, 0);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return true;
 }
@@ -459,23 +451,19 @@ Program *baseline_program(const Graph *graph, const ClusterView *view,
     g_autofree double *even = g_new(double, view->n_devices);
     for (uint32_t j = 0; j < view->n_devices; j++)
         even[j] = 1.0 / view->n_devices;
-    Pricer pricer;
+    g_auto(Pricer) pricer = {0};
     pricer_init(&pricer, graph, view, even, NULL);
     /* Frameworks add activations up by one all-reduce. A reduce-scatter and an all-gather may cost
      * as much among all devices, but on a microbatch with fewer samples than devices the shares
      * between them are uneven. (Clusters of papers keep the programs of their figures.) */
     pricer.direct = cluster_view_has_kernels(view);
-    Assignment assignment;
+    g_auto(Assignment) assignment = {0};
     assignment_init(&assignment, graph);
-    Program *program = NULL;
-    if (assign_all(graph, how, &assignment))
-        program = synth_emit(&pricer, &assignment, error);
-    else
-        refuse(error, "model '%s': its layers cannot be divided over that many devices",
-               graph_name(graph));
-    assignment_clear(&assignment);
-    pricer_clear(&pricer);
-    return program;
+    if (!assign_all(graph, how, &assignment))
+        return refused(error,
+                       "model '%s': its layers cannot be divided over that many devices",
+                       graph_name(graph));
+    return synth_emit(&pricer, &assignment, error);
 }
 
 typedef struct {

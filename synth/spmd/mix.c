@@ -118,18 +118,14 @@ Program *synth_mix(const Graph *graph, const ClusterView *view, const double *ra
                    const Program *program, const Program *other, const bool *from_other,
                    GError **error)
 {
-    Pricer pricer;
+    g_auto(Pricer) pricer = {0};
     pricer_init(&pricer, graph, view, ratio, NULL);
-    Assignment assignment;
+    g_auto(Assignment) assignment = {0};
     assignment_init(&assignment, graph);
-    Program *mixed = NULL;
     if (read_decisions(program, graph, false, from_other, &assignment) &&
         read_decisions(other, graph, true, from_other, &assignment))
-        mixed = synth_emit(&pricer, &assignment, error);
-    else
-        kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': a program lacks an op",
-                    graph_name(graph));
-    assignment_clear(&assignment);
-    pricer_clear(&pricer);
-    return mixed;
+        return synth_emit(&pricer, &assignment, error);
+    kilter_fail(error, KILTER_ERROR_FAILED, "model '%s': a program lacks an op",
+                graph_name(graph));
+    return NULL;
 }

@@ -107,7 +107,7 @@ void pricer_init(Pricer *pricer, const Graph *graph, const ClusterView *view,
 void pricer_init_box(Pricer *pricer, const Graph *graph, const ClusterView *view,
                      const double *lo, const double *hi, double largest,
                      const double *memory_s);
-void pricer_clear(Pricer *pricer);
+AUTOCLEAR(pricer_clear, Pricer)
 
 /* Switches to prices for rounded shares; to be called before anything is priced. If there are more
  * kinds of devices than classes, the ratios stay in use. */

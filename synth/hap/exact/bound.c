@@ -120,11 +120,11 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
     for (uint32_t i = 0; box->memory_s && i < SYNTH_POINTS * view->n_devices; i++)
         free_s +=
             box->memory_s[i] * (double)view->device[i % view->n_devices].memory_bytes;
-    Search s = {.upper_s = box->upper_s + free_s,
-                .free_s = free_s,
-                .tolerance = box->tolerance,
-                .effort = box->effort,
-                .bound_only = box->rationed && box->n_programs == 0};
+    g_auto(Search) s = {.upper_s = box->upper_s + free_s,
+                        .free_s = free_s,
+                        .tolerance = box->tolerance,
+                        .effort = box->effort,
+                        .bound_only = box->rationed && box->n_programs == 0};
     pricer_init_box(&s.pricer, space->graph, view, box->lo, box->hi, box->largest,
                     box->memory_s);
     s.pricer.pins = space->pins;
@@ -140,6 +140,5 @@ bool synth_bound(SynthSpace *space, const ClusterView *view, const SynthBox *box
     if (done && s.pricer.charges && least != LABEL_NONE)
         count_bytes(&s, least, bound->bytes);
     bound->bound_s = s.proved_s - free_s;
-    search_clear(&s);
     return done;
 }

@@ -255,7 +255,7 @@ Program *search_program(Search *s, uint32_t index, GError **error)
     g_assert(s->table[s->states->n_ops].labels &&
              index < s->table[s->states->n_ops].labels->len);
     States *states = s->states;
-    Assignment assignment;
+    g_auto(Assignment) assignment = {0};
     assignment_init(&assignment, s->pricer.graph);
     for (OpId id = states->n_ops; id-- > 0;) {
         const Label *label = &g_array_index(s->table[id + 1].labels, Label, index);
@@ -265,9 +265,7 @@ Program *search_program(Search *s, uint32_t index, GError **error)
                          label->transition, &assignment);
         index = label->parent;
     }
-    Program *program = synth_emit(&s->pricer, &assignment, error);
-    assignment_clear(&assignment);
-    return program;
+    return synth_emit(&s->pricer, &assignment, error);
 }
 
 /* Takes the fastest program among those of the label with the least total and of labels that may
@@ -367,13 +365,12 @@ static bool prove_by_slowest(SynthSpace *space, const ClusterView *view,
 {
     static const double visible =
         1e-9; /* a program that is faster by less is no better */
-    Search s = {0};
+    g_auto(Search) s = {0};
     price(&s.pricer, space, view, ratio, options);
     const bool one = pricer_keep_slowest(&s.pricer);
     const bool done = !one || search_start(&s, space, options->deadline_us, error);
     *proved = one && done && !s.states->late &&
               search_relaxed_bound(&s) >= options->upper_s * (1 - visible);
-    search_clear(&s);
     return done;
 }
 
@@ -390,7 +387,7 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
         result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
         return true;
     }
-    Search s = {0};
+    g_auto(Search) s = {0};
     price(&s.pricer, space, view, ratio, options);
     bool done = exact_search(&s, space, ratio, options, result, error);
     result->late = s.states && s.states->late;
@@ -408,7 +405,6 @@ bool synth_search(SynthSpace *space, const ClusterView *view, const double *rati
     result->optimal = whole && s.complete && s.pricer.exact;
     if (whole)
         result->bound_s = result->optimal ? result->time_s : s.proved_s;
-    search_clear(&s);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
 }

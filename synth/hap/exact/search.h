@@ -38,7 +38,7 @@ static const double SEARCH_ROUNDING = 1 + 1e-12;
 
 /* Takes the space's states at the prices of `s->pricer`, which is set, and relaxes them. */
 bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error);
-void search_clear(Search *s);
+AUTOCLEAR(search_clear, Search)
 
 /* Walks labels within limit_s from the first cut to the last, with at most `beam` labels per cut
  * unless it is 0. A walk that the deadline stops leaves no labels. */

@@ -385,7 +385,7 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
 {
     *result = (SynthResult){0};
     gint64 start = g_get_monotonic_time();
-    Pricer pricer;
+    g_auto(Pricer) pricer = {0};
     pricer_init(&pricer, graph, view, ratio, NULL);
     pricer.direct = true;
     Search s = {.pricer = &pricer,
@@ -402,7 +402,6 @@ bool reference_search(const Graph *graph, const ClusterView *view, const double 
     reference_theory_free(s.theory);
     g_hash_table_destroy(s.by_computed);
     unref_arrays(s.queue, s.sets, s.nodes);
-    pricer_clear(&pricer);
     result->search_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
     return done;
 }

@@ -384,17 +384,14 @@ static bool assign_accumulations(const ReferenceTheory *theory, Assignment *assi
 Program *reference_emit(const ReferenceTheory *theory, uint32_t n,
                         const Fused *const *chosen, const Form *rest, GError **error)
 {
-    Assignment assignment;
-    Program *program = NULL;
+    g_auto(Assignment) assignment = {0};
     assignment_init(&assignment, theory->pricer->graph);
     for (uint32_t i = 0; i < n; i++)
         if (chosen[i]->triple.kind == TRIPLE_COMPUTE)
             assign_computation(theory->pricer->graph, chosen[i], rest, &assignment);
     choose_gradients(theory, &assignment);
     if (assign_accumulations(theory, &assignment))
-        program = synth_emit(theory->pricer, &assignment, error);
-    else
-        kilter_fail(error, KILTER_ERROR_FAILED, "gradients cannot be summed as chosen");
-    assignment_clear(&assignment);
-    return program;
+        return synth_emit(theory->pricer, &assignment, error);
+    kilter_fail(error, KILTER_ERROR_FAILED, "gradients cannot be summed as chosen");
+    return NULL;
 }
