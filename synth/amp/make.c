@@ -211,7 +211,11 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
     }
     if (!t->best.plan && refusal) {
         g_propagate_error(error, g_steal_pointer(&refusal));
-        return false;
+        return kilter_prefix(
+            error,
+            "none of %u strategies that fit is for it (zero=3, zero=1 or "
+            "--planner auto may have others): ",
+            candidates->len);
     }
     if (!t->best.plan && t->answer->beaten)
         *t->answer->beaten = true;

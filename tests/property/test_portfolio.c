@@ -309,6 +309,8 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
+        {"plan llama-3.1-8b:global_batch=64,seq=4096 8xh100 -p amp --for fsdp",
+         "strategies that fit is for it (zero=3", 2},
         {"advise gpt2:layers=2,hidden=64,heads=4,vocab=128 2xv100 --tokens 1T --target "
          "2h",
          "no choice of machines takes at most 120 min for the training", 3},
