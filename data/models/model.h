@@ -60,10 +60,10 @@ bool model_content(const char *spec, char **content, GError **error);
 
 /* The spec of `canonical` (a model with every parameter) with small sizes of the same structure
  * (layers, ops, names): large enough, where that is affordable, that uneven ratios over `n_devices`
- * cut them unevenly; n_devices 0: as small as can be. `random`, if not NULL, varies the sizes. Sizes that are already small stay.
- * The batch stays a multiple of `n_microbatches`. even: of how many
- * heads of keys, and experts, there are so many, or all where these are fewer; 0: a few. Caller
- * frees. */
+ * cut them unevenly; n_devices 0: as small as can be. `random`, if not NULL, varies the sizes.
+ * Sizes that are already small stay. The batch stays a multiple of `n_microbatches`. even: of how
+ * many heads of keys, and experts, there are so many, or all where these are fewer; 0: a few.
+ * Caller frees. */
 char *model_shrink(const char *canonical, uint32_t n_devices, uint32_t n_microbatches,
                    uint32_t even, GRand *random);
 
