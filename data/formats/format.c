@@ -19,12 +19,9 @@ typedef struct {
     gsize length;
 } FormatHead;
 
-static bool head_has_any(const FormatHead *head, const char *const *words)
+static bool head_holds(const FormatHead *head, const char *pattern)
 {
-    for (; *words; words++)
-        if (strstr(head->text, *words))
-            return true;
-    return false;
+    return g_regex_match_simple(pattern, head->text, G_REGEX_RAW, 0);
 }
 
 static bool head_is_named(const FormatHead *head, const char *ending)
@@ -48,10 +45,10 @@ static bool head_has_member(const FormatHead *head, const char *key)
 
 /* --- a sniffer per format --- */
 
-#define SNIFF(id, holds)                                  \
-    static bool format_sniff_##id(const FormatHead *head) \
-    {                                                     \
-        return holds;                                     \
+#define SNIFF(id, holds)                                                \
+    static bool format_sniff_##id(G_GNUC_UNUSED const FormatHead *head) \
+    {                                                                   \
+        return holds;                                                   \
     }
 
 /* The program's number at byte 68 of SQLite is "Kltr" (data/store/schema.sql). */
@@ -88,14 +85,13 @@ SNIFF(PROFILE_TABLE, head_is_named(head, "-ops.csv"))
 
 static bool format_sniff_KINETO(const FormatHead *head)
 {
-    static const char *const KEYS[] = {"\"schemaVersion\"",    "\"traceEvents\"",
-                                       "\"deviceProperties\"", "\"distributedInfo\"",
-                                       "\"schema\"",           NULL},
-                             *const EVENT_KEYS[] = {"\"ph\"", "\"ts\"", "\"cat\"", NULL};
-    const bool object = *head->start == '{' && head_has_any(head, KEYS);
+    const bool object =
+        *head->start == '{' &&
+        head_holds(head, "\"(?:schemaVersion|traceEvents|deviceProperties|"
+                         "distributedInfo|schema)\"");
     const bool list = *head->start == '[' &&
                       head->start[1 + strspn(head->start + 1, " \t\r\n")] == '{' &&
-                      head_has_any(head, EVENT_KEYS);
+                      head_holds(head, "\"(?:ph|ts|cat)\"");
     return (object || list) && !strstr(head->text, "\"config\"");
 }
 
@@ -103,74 +99,31 @@ SNIFF(SNAPSHOT, *head->text == '\x80' || head_has_member(head, "segments"))
 SNIFF(TASKS, head_has_member(head, "task"))
 
 /* The first line that is not a comment names the columns. */
-static bool format_sniff_MEASUREMENTS(const FormatHead *head)
-{
-    const char *text = head->text;
-    while (*text == '#' || *text == '\n' || *text == '\r') {
-        const char *end = strchr(text, '\n');
-        if (!end)
-            return false;
-        text = end + 1;
-    }
-    g_autofree char *line = g_strndup(text, strcspn(text, "\r\n"));
-    return strchr(line, ',') && strstr(line, "median_s");
-}
-
-static bool format_sniff_NCCL_TESTS(const FormatHead *head)
-{
-    return *head->start != '{' && strstr(head->text, "busbw") &&
-           strstr(head->text, "algbw");
-}
-
-static bool format_sniff_NCCL_TESTS_JSON(const FormatHead *head)
-{
-    static const char *const KEYS[] = {"\"config\"", "\"results\"", NULL};
-    return *head->start == '{' && head_has_any(head, KEYS);
-}
+SNIFF(MEASUREMENTS, head_holds(head, "\\A(?:[#\r][^\n]*\n|\n)*+(?![#\r])(?=[^\r\n]*,)"
+                                     "[^\r\n]*median_s"))
+SNIFF(NCCL_TESTS,
+      *head->start != '{' && strstr(head->text, "busbw") && strstr(head->text, "algbw"))
+SNIFF(NCCL_TESTS_JSON, *head->start == '{' && head_holds(head, "\"(?:config|results)\""))
 
 /* Not a table whose cells say what a log would. */
 SNIFF(TRAINING_LOG, !head_is_named(head, ".csv") &&
                         training_log_parse(head->text, (double[LOG_QUANTITIES]){0}))
 
 /* A record of scontrol, the header of sinfo, or nodes of Kubernetes. */
-static bool format_sniff_SLURM(const FormatHead *head)
-{
-    static const char RECORD[] = "NodeName=";
-    static const char *const HEADERS[] = {"NODELIST",    "HOSTNAMES",
-                                          "GPU.PRODUCT", "nvidia.com/gpu",
-                                          "amd.com/gpu", "kubernetes.io/hostname",
-                                          NULL};
-    for (const char *at = head->text; (at = strstr(at, RECORD)); at++)
-        if (at == head->text || g_ascii_isspace(at[-1]))
-            return true;
-    return head_has_any(head, HEADERS) && !strstr(head->text, "<system");
-}
-
-static bool format_sniff_ROCM_SMI(const FormatHead *head)
-{
-    static const char *const TITLES[] = {
-        "Link Type between two GPUs", "Hops between two GPUs", "Weight between two GPUs",
-        "ROCm System Management Interface", NULL};
-    return head_has_any(head, TITLES);
-}
-
-static bool format_sniff_NVIDIA_SMI(const FormatHead *head)
-{
-    static const char *const WORDS[] = {"GPU0", "GPU 0: ", "NVIDIA-SMI ", NULL};
-    return head_has_any(head, WORDS) && *head->start != '{' && *head->start != '[';
-}
+SNIFF(SLURM, head_holds(head, "(?:\\A|\\s)NodeName=") ||
+                 (head_holds(head, "NODELIST|HOSTNAMES|GPU\\.PRODUCT|"
+                                   "(?:nvidia|amd)\\.com/gpu|kubernetes\\.io/hostname") &&
+                  !strstr(head->text, "<system")))
+SNIFF(ROCM_SMI, head_holds(head, "(?:Link Type|Hops|Weight) between two GPUs|"
+                                 "ROCm System Management Interface"))
+SNIFF(NVIDIA_SMI,
+      head_holds(head, "GPU0|GPU 0: |NVIDIA-SMI ") && !strchr("{[", *head->start))
 
 /* Formats that are only written. */
-#define WRITTEN(id)                                       \
-    static bool format_sniff_##id(const FormatHead *head) \
-    {                                                     \
-        (void)head;                                       \
-        return false;                                     \
-    }
-WRITTEN(GOAL)
-WRITTEN(TIMELINE)
-WRITTEN(DOT)
-WRITTEN(FRAMEWORK)
+SNIFF(GOAL, false)
+SNIFF(TIMELINE, false)
+SNIFF(DOT, false)
+SNIFF(FRAMEWORK, false)
 
 /* --- the table --- */
 

@@ -145,7 +145,7 @@ static json_t *machine_json(const MachineFile *machine, const Sheets *sheets,
     static const char *const FORMAT[] = {[MACHINE_FILE_NCCL] = "nccl_topo",
                                          [MACHINE_FILE_NVIDIA_SMI] = "nvidia_smi_topo",
                                          [MACHINE_FILE_ROCM_SMI] = "rocm_smi_topo"};
-    g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
+    g_autofree char *devices = machine_file_devices(machine, import->sheet);
     const double net = import->nic ? (import->nics ? import->nics : machine->nics) *
                                          import->nic->bandwidth
                                    : machine->net_bandwidth;

@@ -242,7 +242,7 @@ static void test_lists(void **state)
         g_autoptr(MachineFile) file = machine_file_parse(
             "a file", CASE[i].text, strlen(CASE[i].text), sheets, &error);
         assert_no_error(error);
-        g_autofree char *devices = machine_file_devices(file, sheets, NULL);
+        g_autofree char *devices = machine_file_devices(file, NULL);
         assert_string_equal(devices, CASE[i].devices);
         assert_int_equal(file->n_gpus, 2);
         assert_close(machine_file_inner(file, sheets, NULL), CASE[i].inner, 0.01);

@@ -66,43 +66,28 @@ void machine_file_warn(MachineFile *machine, const char *format, ...)
     g_ptr_array_add(machine->warning, g_steal_pointer(&text));
 }
 
-/* The data sheet of a GPU by product name or PCI id, or `all` if that is given; NULL: none. */
-static const DeviceSheet *machine_gpu_sheet(const MachineFile *machine,
-                                            const Sheets *sheets, const DeviceSheet *all,
-                                            uint32_t gpu)
-{
-    KILTER_ASSERT(gpu < machine->n_gpus);
-    if (all)
-        return all;
-    return *machine->gpu[gpu].product
-               ? sheets_find_product(sheets, machine->gpu[gpu].product)
-               : sheets_find_pci(sheets, machine->gpu[gpu].pci);
-}
-
-/* The data sheet of all GPUs; NULL if there is none, or if they differ. */
+/* The data sheet of all GPUs, `all` if that is given; NULL if there is none, or if they differ. */
 static const DeviceSheet *machine_file_sheet(const MachineFile *machine,
-                                             const Sheets *sheets, const DeviceSheet *all)
+                                             const DeviceSheet *all)
 {
-    const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, 0);
-    for (uint32_t i = 1; i < machine->n_gpus; i++)
-        if (machine_gpu_sheet(machine, sheets, all, i) != sheet)
+    const DeviceSheet *sheet = all ? all : machine->gpu[0].sheet;
+    for (uint32_t i = 1; !all && i < machine->n_gpus; i++)
+        if (machine->gpu[i].sheet != sheet)
             return NULL;
     return sheet;
 }
 
-char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
-                           const DeviceSheet *all)
+char *machine_file_devices(const MachineFile *machine, const DeviceSheet *all)
 {
-    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
+    const DeviceSheet *one = machine_file_sheet(machine, all);
     if (one)
         return g_strdup(one->name);
     g_autoptr(GString) text = g_string_new(NULL);
     for (uint32_t i = 0, n; i < machine->n_gpus; i += n) {
-        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, NULL, i);
+        const DeviceSheet *sheet = machine->gpu[i].sheet;
         if (!sheet)
             return NULL;
-        for (n = 1; i + n < machine->n_gpus &&
-                    machine_gpu_sheet(machine, sheets, NULL, i + n) == sheet;)
+        for (n = 1; i + n < machine->n_gpus && machine->gpu[i + n].sheet == sheet;)
             n++;
         g_string_append_printf(text, "%s%u %s", i ? " + " : "", n, sheet->name);
     }
@@ -142,11 +127,11 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
                           const DeviceSheet *all)
 {
     double least = INFINITY;
-    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
+    const DeviceSheet *one = machine_file_sheet(machine, all);
     const bool unseen = has_unseen_links(machine, one);
     const bool joined = is_joined(machine);
     items_at (const MachineGpu, gpu, i, machine->gpu, machine->n_gpus) {
-        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const DeviceSheet *sheet = all ? all : gpu->sheet;
         const LinkSheet *pcie = device_sheet_link(sheets, sheet, "pcie");
         const uint32_t links = unseen ? one->link[0].count : gpu->links - gpu->to_cpu;
         const double bandwidth = joined || unseen
@@ -160,10 +145,10 @@ double machine_file_inner(const MachineFile *machine, const Sheets *sheets,
 }
 
 /* The words of the file about the first GPU without a data sheet. Caller frees. */
-static char *name_device(const MachineFile *machine, const Sheets *sheets)
+static char *name_device(const MachineFile *machine)
 {
     uint32_t i = 0;
-    while (i + 1 < machine->n_gpus && machine_gpu_sheet(machine, sheets, NULL, i))
+    while (i + 1 < machine->n_gpus && machine->gpu[i].sheet)
         i++;
     const MachineGpu *gpu = &machine->gpu[i];
     const char *words = *gpu->product ? gpu->product : gpu->pci;
@@ -172,11 +157,11 @@ static char *name_device(const MachineFile *machine, const Sheets *sheets)
                                      *gpu->product ? "" : "PCI id ", words);
 }
 
-static bool check_import(const MachineFile *machine, const Sheets *sheets,
-                         const MachineImport *import, const char *devices, GError **error)
+static bool check_import(const MachineFile *machine, const MachineImport *import,
+                         const char *devices, GError **error)
 {
     if (!devices) {
-        g_autofree char *device = name_device(machine, sheets);
+        g_autofree char *device = name_device(machine);
         return refuse(error,
                       "%s: the file does not say what its GPUs do%s; expected --gpu "
                       "NAME, as in --gpu h100-sxm",
@@ -219,11 +204,11 @@ static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
 {
     if (machine->n_gpus == 1)
         return (LinkCost){0, INFINITY};
-    const DeviceSheet *one = machine_file_sheet(machine, sheets, all);
+    const DeviceSheet *one = machine_file_sheet(machine, all);
     const bool fast = one && (is_joined(machine) || has_unseen_links(machine, one));
     double latency_s = 0;
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const DeviceSheet *sheet = all ? all : machine->gpu[i].sheet;
         const LinkSheet *like = fast ? sheets_link(sheets, sheet->link[0].name, NULL)
                                      : device_sheet_link(sheets, sheet, "pcie");
         if (like)
@@ -234,12 +219,12 @@ static LinkCost inner_line(const MachineFile *machine, const Sheets *sheets,
 }
 
 /* Adds the types of the GPUs, and gives the machine its GPUs. */
-static void add_types(const MachineFile *machine, const Sheets *sheets,
-                      const DeviceSheet *all, Cluster *cluster, Machine *made)
+static void add_types(const MachineFile *machine, const DeviceSheet *all,
+                      Cluster *cluster, Machine *made)
 {
     g_autofree MachinePart *part = g_new(MachinePart, machine->n_gpus);
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const DeviceSheet *sheet = all ? all : machine->gpu[i].sheet;
         const uint32_t t = NAME_PLACE(cluster->type, cluster->n_types, name, sheet->name);
         if (t == cluster->n_types) {
             cluster->type = g_renew(DeviceType, cluster->type, t + 1);
@@ -256,7 +241,7 @@ static LinkCost peer_line(const MachineFile *machine, const Sheets *sheets,
 {
     LinkCost line = {0, INFINITY};
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
-        const DeviceSheet *sheet = machine_gpu_sheet(machine, sheets, all, i);
+        const DeviceSheet *sheet = all ? all : machine->gpu[i].sheet;
         const char *name = sheet->bridge ? sheet->bridge : sheet->link[0].name;
         const LinkSheet *like = sheets_link(sheets, name, NULL);
         const double known = link_bandwidth(&machine->gpu[i], sheets, sheet);
@@ -273,11 +258,11 @@ static LinkCost peer_line(const MachineFile *machine, const Sheets *sheets,
 Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
                               const MachineImport *import, GError **error)
 {
-    g_autofree char *devices = machine_file_devices(machine, sheets, import->sheet);
-    if (!check_import(machine, sheets, import, devices, error))
+    g_autofree char *devices = machine_file_devices(machine, import->sheet);
+    if (!check_import(machine, import, devices, error))
         return NULL;
     g_autofree char *base = g_path_get_basename(machine->file);
-    const DeviceSheet *one = machine_file_sheet(machine, sheets, import->sheet);
+    const DeviceSheet *one = machine_file_sheet(machine, import->sheet);
     const bool joined = is_joined(machine) || (one && has_unseen_links(machine, one));
     const LinkSheet *fastest = one ? sheets_link(sheets, one->link[0].name, NULL) : NULL;
     Machine made = {.inner = inner_line(machine, sheets, import->sheet)};
@@ -289,7 +274,7 @@ Cluster *machine_file_cluster(const MachineFile *machine, const Sheets *sheets,
         made.port = make_port(machine, sheets, import);
     Cluster *cluster = g_new0(Cluster, 1);
     cluster->name = g_strdup(import->name);
-    add_types(machine, sheets, import->sheet, cluster, &made);
+    add_types(machine, import->sheet, cluster, &made);
     cluster->description =
         g_strdup_printf(made.n_parts > 0 ? "%u machines with %u GPUs (%s), from %s"
                                          : "%u machines with %u %s, from %s",

@@ -17,13 +17,14 @@ typedef enum {
 typedef struct {
     char *bus, *pci; /* "0000:0f:00.0", "10de:2330"; "" where the file does not say */
     char *product;   /* its name, where a list of names is in the file; "" else */
-    char *gcn;       /* as in the file ("gfx942", "910"); "" if it has none */
-    uint32_t sm;     /* 0 without */
-    uint32_t links;  /* NVLinks or xGMI links to others */
-    uint32_t to_cpu; /* how many of them lead to a CPU */
-    double link_bandwidth; /* bytes/s of one link, as NCCL counts; 0: not known */
-    double pcie;           /* bytes/s, as NCCL counts */
-    uint32_t group;        /* GPUs with the same number are connected by these links */
+    const DeviceSheet *sheet; /* by product or PCI id; NULL: there is none */
+    char *gcn;                /* as in the file ("gfx942", "910"); "" if it has none */
+    uint32_t sm;              /* 0 without */
+    uint32_t links;           /* NVLinks or xGMI links to others */
+    uint32_t to_cpu;          /* how many of them lead to a CPU */
+    double link_bandwidth;    /* bytes/s of one link, as NCCL counts; 0: not known */
+    double pcie;              /* bytes/s, as NCCL counts */
+    uint32_t group;           /* GPUs with the same number are connected by these links */
 } MachineGpu;
 
 typedef struct {
@@ -51,7 +52,7 @@ typedef struct {
     GPtrArray *warning;        /* texts */
 } MachineFile;
 
-/* Reads the file of any of the formats. KILTER_ERROR_INPUT names file and line and says what was
+/* Reads the file of any of the formats; `sheets` have to outlive it. KILTER_ERROR_INPUT names file and line and says what was
  * expected: also for NCCL's graph files, for files without GPUs, and for other formats. */
 MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error);
 /* The same from text, which ends in '\0' after `length` bytes; messages call it `file`. */
@@ -60,8 +61,7 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
 AUTOPTR(machine_file_free, MachineFile)
 
 /* "h100-sxm", or "2 rtx-a6000 + 2 rtx-3090"; NULL if a GPU has no sheet. Caller frees. */
-char *machine_file_devices(const MachineFile *machine, const Sheets *sheets,
-                           const DeviceSheet *all);
+char *machine_file_devices(const MachineFile *machine, const DeviceSheet *all);
 
 /* Bytes/s between GPUs of the machine, per GPU and direction, the least of all: of its NVLinks or
  * xGMI links where they connect all GPUs, else of PCIe. `all`: the data sheet of all GPUs; NULL: by

@@ -39,6 +39,9 @@ MachineFile *machine_file_parse(const char *file, const char *text, size_t lengt
     if (!good)
         return NULL;
     join_ends(machine);
+    items_each (MachineGpu, gpu, machine->gpu, machine->n_gpus)
+        gpu->sheet = *gpu->product ? sheets_find_product(sheets, gpu->product)
+                                   : sheets_find_pci(sheets, gpu->pci);
     return g_steal_pointer(&machine);
 }
 

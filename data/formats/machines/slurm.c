@@ -56,22 +56,10 @@ static bool read_item(const char *item, SlurmNode *node)
 /* Items are separated by commas outside of parentheses. */
 static bool read_resources(const char *text, SlurmNode *node)
 {
-    GString *item = g_string_new(NULL);
-    uint32_t depth = 0;
+    g_auto(GStrv) item = g_regex_split_simple(",(?![^(]*\\))", text, G_REGEX_RAW, 0);
     bool good = true;
-    for (const char *c = text; good; c++) {
-        depth += *c == '(';
-        depth -= *c == ')' && depth > 0;
-        if (*c && (*c != ',' || depth > 0)) {
-            g_string_append_c(item, *c);
-            continue;
-        }
-        good = read_item(item->str, node);
-        g_string_truncate(item, 0);
-        if (!*c)
-            break;
-    }
-    g_string_free(item, TRUE);
+    for (char **at = item; good && *at; at++)
+        good = read_item(*at, node);
     return good;
 }
 

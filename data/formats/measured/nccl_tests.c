@@ -195,49 +195,6 @@ typedef struct {
     bool reduces;        /* it names an operation */
 } NcclRow;
 
-enum { PREFIX_MAX = 64 };
-
-/* --- prefixes --- */
-
-/* The rest of the line if it begins with `digits` decimal digits and then `next`. */
-static char *after_number(char *line, size_t digits, char next)
-{
-    const size_t n = strspn(line, "0123456789");
-    return n > 0 && (digits == 0 || n == digits) && line[n] == next ? line + n + 1 : NULL;
-}
-
-/* "2024-05-01T10:20:30.5Z " */
-static char *after_time(char *line)
-{
-    char *month = after_number(line, 4, '-');
-    char *day = month ? after_number(month, 2, '-') : NULL;
-    char *hour = day ? after_number(day, 2, 'T') : NULL;
-    char *end = hour ? strchr(hour, ' ') : NULL;
-    return end && end - line < PREFIX_MAX ? end + 1 : NULL;
-}
-
-static char *after_mark(char *line, const char *mark)
-{
-    char *at = strstr(line, mark);
-    return at && at - line < PREFIX_MAX ? at + strlen(mark) : NULL;
-}
-
-/* The line without what launchers put before it: "[1,0]<stdout>:" of mpirun, "0: " of srun, "name |
- * " of compose, the time of containers' logs. Colors of terminals are removed in place. */
-static char *nccl_line(char *line)
-{
-    char *rest = line;
-    text_uncolour(line);
-    do {
-        line = rest;
-        rest = *line == '[' ? after_mark(line, "<stdout>:") : NULL;
-        rest = rest ? rest : after_time(line);
-        rest = rest ? rest : after_number(line, 0, ':');
-        rest = rest ? rest : after_mark(line, " | ");
-    } while (rest);
-    return line;
-}
-
 /* --- tables without a name --- */
 
 static bool near(double ratio, double expected, double tolerance)
@@ -288,7 +245,14 @@ typedef struct {
     uint32_t told; /* ranks of one process, "nThread 1 nGpus 8"; 0: not told */
     uint32_t rows; /* lines that look like rows */
     GArray *unnamed; /* NcclRow of the table whose test no line has named */
+    GRegex *prefixes;
 } Reader;
+
+/* What launchers put before a line, in its first 64 bytes: "[1,0]<stdout>:" of mpirun, the time of
+ * containers' logs "2024-05-01T10:20:30.5Z ", "0:" of srun, "name | " of compose. */
+static const char PREFIXES[] =
+    "\\A(?s:\\[.{0,62}?<stdout>:|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]{0,52} |[0-9]+:|"
+    ".{0,63}? \\| )+";
 
 /* Sums of half-precision numbers are not off by more, whatever their order. */
 static const double LARGE_ERROR = 0.01;
@@ -547,7 +511,12 @@ static void drop_prefix(const Reader *reader, GPtrArray *words)
 static void nccl_read_line(Reader *reader, char *line)
 {
     enum { PREFIX_BYTES = 120 };
-    line = nccl_line(line);
+    g_autoptr(GMatchInfo) match = NULL;
+    int prefixes = 0;
+    text_uncolour(line);
+    if (g_regex_match(reader->prefixes, line, 0, &match))
+        g_match_info_fetch_pos(match, 0, NULL, &prefixes);
+    line += prefixes;
     const char *mark = strchr(line, '#');
     if (mark && mark - line < PREFIX_BYTES)
         return read_other(reader, mark);
@@ -568,10 +537,13 @@ bool nccl_tests_parse_text(const char *file, const char *text, GArray *list,
     g_autoptr(GHashTable) host = text_table(NULL);
     g_autoptr(GHashTable) rank = g_hash_table_new(g_direct_hash, g_direct_equal);
     g_autoptr(GArray) unnamed = g_array_new(FALSE, FALSE, sizeof(NcclRow));
+    g_autoptr(GRegex) prefixes =
+        g_regex_new(PREFIXES, G_REGEX_RAW | G_REGEX_OPTIMIZE, 0, NULL);
     Reader reader = {.run = {.file = file, .list = list, .tables = tables},
                      .host = host,
                      .rank = rank,
                      .unnamed = unnamed,
+                     .prefixes = prefixes,
                      .file_test = nccl_test_find(name)};
     reader.run.test = reader.file_test;
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
