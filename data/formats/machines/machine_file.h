@@ -17,14 +17,15 @@ typedef enum {
 typedef struct {
     char *bus, *pci; /* "0000:0f:00.0", "10de:2330"; "" where the file does not say */
     char *product;   /* its name, where a list of names is in the file; "" else */
-    const DeviceSheet *sheet; /* by product or PCI id; NULL: there is none */
-    char *gcn;                /* as in the file ("gfx942", "910"); "" if it has none */
-    uint32_t sm;              /* 0 without */
-    uint32_t links;           /* NVLinks or xGMI links to others */
-    uint32_t to_cpu;          /* how many of them lead to a CPU */
-    double link_bandwidth;    /* bytes/s of one link, as NCCL counts; 0: not known */
-    double pcie;              /* bytes/s, as NCCL counts */
-    uint32_t group;           /* GPUs with the same number are connected by these links */
+    char *gcn;       /* as in the file ("gfx942", "910"); "" if it has none */
+    uint32_t sm;     /* 0 without */
+    uint32_t links;  /* NVLinks or xGMI links to others */
+    uint32_t to_cpu; /* how many of them lead to a CPU */
+    double link_bandwidth; /* bytes/s of one link, as NCCL counts; 0: not known */
+    double pcie;           /* bytes/s, as NCCL counts */
+    uint32_t group;        /* GPUs with the same number are connected by these links */
+    /* by product or PCI id; NULL: there is none */
+    const DeviceSheet *sheet;
 } MachineGpu;
 
 typedef struct {
@@ -52,8 +53,9 @@ typedef struct {
     GPtrArray *warning;        /* texts */
 } MachineFile;
 
-/* Reads the file of any of the formats; `sheets` have to outlive it. KILTER_ERROR_INPUT names file and line and says what was
- * expected: also for NCCL's graph files, for files without GPUs, and for other formats. */
+/* Reads the file of any of the formats; `sheets` have to outlive it. KILTER_ERROR_INPUT names file
+ * and line and says what was expected: also for NCCL's graph files, for files without GPUs, and for
+ * other formats. */
 MachineFile *machine_file_read(const char *file, const Sheets *sheets, GError **error);
 /* The same from text, which ends in '\0' after `length` bytes; messages call it `file`. */
 MachineFile *machine_file_parse(const char *file, const char *text, size_t length,
