@@ -360,6 +360,22 @@ static void test_trained_parts(void **state)
         refuses(&made, PROGRAMS[i], "parameters that are not trained (train=)");
 }
 
+/* accelerate's configuration has the keys of its own version 2 and precision, and no others. */
+static void test_fsdp_keys(void **state)
+{
+    (void)state;
+    static const char *const HAS[] = {"\nfsdp_config:\n  fsdp_version: 2\n",
+                                      "\n  fsdp_reshard_after_forward: true\n",
+                                      "\nmixed_precision: 'bf16'\n"};
+    g_auto(Made) made = made_plan("manual", GPT("4", "global_batch=8,precision=bf16"),
+                                  "4xa100-80g", "dp=4 zero=3");
+    g_autoptr(GArray) files = export(&made, "fsdp");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(HAS); i++)
+        assert_non_null(strstr(file_text(files, 0), HAS[i]));
+    assert_null(strstr(file_text(files, 0), "megatron_lm"));
+    assert_null(strstr(file_text(files, 0), "policy"));
+}
+
 /* --- everything, as JSON --- */
 
 /* Every layer is in one stage, in order, with a mode; every device is in one group; a group has
@@ -677,6 +693,7 @@ int main(void)
         cmocka_unit_test(test_flagscale_has_meshes),
         cmocka_unit_test(test_types_that_come_back),
         cmocka_unit_test(test_json_and_deepspeed),
+        cmocka_unit_test(test_fsdp_keys),
         cmocka_unit_test(test_json_has_every_layer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

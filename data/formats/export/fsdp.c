@@ -16,8 +16,11 @@ static void fsdp_add_key(void *data, const char *name, const char *text)
         return;
     }
     g_autofree char *section = g_strconcat("\n", part[0], ":\n", NULL);
-    if (!strstr(out->str, section))
-        g_string_append_printf(out, "%s:\n", part[0]);
+    if (!strstr(out->str,
+                section)) /* truth values for resharding are those of version 2 */
+        g_string_append_printf(out, "%s:\n%s", part[0],
+                               g_str_equal(part[0], "fsdp_config") ? "  fsdp_version: 2\n"
+                                                                   : "");
     g_string_append_printf(out, "  %s: %s\n", part[1], text ? text : "true");
 }
 
@@ -25,8 +28,8 @@ static void fsdp_add_config(const ExportCase *c, GString *out)
 {
     const StrategyLayout *l = &c->layout;
     char **value = export_words(c);
-    static const LaunchWord OTHER[] = {WORD_TP, WORD_SEQUENCE, WORD_MICRO_BATCH,
-                                       WORD_MICROBATCHES, WORD_SEQ};
+    static const LaunchWord OTHER[] = {WORD_TP,          WORD_PP,           WORD_SEQUENCE,
+                                       WORD_MICRO_BATCH, WORD_MICROBATCHES, WORD_SEQ};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OTHER); i++)
         g_clear_pointer(&value[OTHER[i]], g_free);
     if (!value[WORD_RECOMPUTE])
