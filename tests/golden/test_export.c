@@ -374,6 +374,10 @@ static void test_fsdp_keys(void **state)
         assert_non_null(strstr(file_text(files, 0), HAS[i]));
     assert_null(strstr(file_text(files, 0), "megatron_lm"));
     assert_null(strstr(file_text(files, 0), "policy"));
+    /* where torchtitan's own recipes are (b5bcd76c6) */
+    g_autoptr(GArray) titan = export(&made, "torchtitan");
+    assert_non_null(strstr(file_text(titan, 0),
+                           "\nfrom torchtitan.models.llama3.config_registry import "));
 }
 
 /* --- everything, as JSON --- */

@@ -92,8 +92,8 @@ bool export_torchtitan(const ExportCase *c, GArray *files, GError **error)
     if (strcmp(value[WORD_RECOMPUTE], "none") != 0)
         g_string_append(out, "from torchtitan.distributed.activation_checkpoint import "
                              "FullAC, SelectiveAC\n");
-    g_string_append(out, "from torchtitan_recipes.llama3 import llama3_8b as base  # "
-                         "the recipe of your model\n"
+    g_string_append(out, "from torchtitan.models.llama3.config_registry import llama3_8b "
+                         "as base  # the recipe of your model\n"
                          "\n\ndef plan():\n    config = base()\n");
     launch_write(c->names, "torchtitan", value, add_assignment, out);
     const bool steps = value[WORD_STEPS_FILE] != NULL;
