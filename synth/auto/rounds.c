@@ -68,14 +68,13 @@ static double try_far(const PortfolioRun *run, const Task *task)
  * nothing else has a plan or a quick one is near the best. */
 static bool try_is_promising(const PortfolioRun *run, const Task *task)
 {
-    enum { FEW_OPS = 200 }; /* with which devices that take turns are searched fast */
+    enum { FEW_OPS = 200 }; /* with which programs for all devices are searched fast */
     const double far = try_far(run, task);
     const PortfolioTry *plain = try_plain(task);
     const bool all = try_effort(run) == EFFORT_LONG;
     if (!all && try_is_covered(run, task))
         return false;
-    const bool quick =
-        planner_can(plain->planner, PLANNER_TURNS) && graph_n_ops(run->graph) <= FEW_OPS;
+    const bool quick = graph_n_ops(run->graph) <= FEW_OPS;
     const bool again = task->phase == LONG_TECHNIQUES && isfinite(plain->iteration_s);
     if (!all && !again && task->phase >= LONG && task->choice->report &&
         (task->phase > LONG ||
@@ -90,9 +89,9 @@ static bool try_is_promising(const PortfolioRun *run, const Task *task)
            plain->iteration_s < far * fmin(run->best_s, task->upper_s);
 }
 
-/* Whether the choice is one of the fastest so far, of few GPUs also one that is near, or has no plan
- * where all are to have one, or is the whole cluster, without a plan or with all effort: of many
- * choices only these get every planner. */
+/* Whether the choice is one of the fastest so far, of few GPUs also one that is near, or has no
+ * plan where all are to have one, or is the whole cluster, without a plan or with all effort: of
+ * many choices only these get every planner. */
 bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice)
 {
     enum { FEW = 8, FEW_GPUS = 16 };

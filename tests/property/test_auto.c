@@ -289,30 +289,42 @@ static void test_narrow_cables(void **state)
     assert_at_most(joint.report->iteration_time_s, amp.report->iteration_time_s);
 }
 
-/* The planners of one program come to all machines on which the first plan is near the best: joint's
- * on the H20s takes 7 % longer than on the others, and theirs 5 % less. */
+/* auto's time by flow is at most that of a planner on these machines. */
+static void check_rival(const char *model, const char *lab, const char *rival,
+                        const char *machines)
+{
+    const char *const text[] = {lab, machines}, *const planner[] = {"auto", rival};
+    double s[G_N_ELEMENTS(text)];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(text); i++) {
+        g_autoptr(Cluster) cluster = cluster_parse("lab", text[i], strlen(text[i]), NULL);
+        g_auto(Evaluation) made = {0};
+        assert_non_null(cluster);
+        assert_true(evaluate(planner[i], model, cluster, GRANULARITY_GPU, &made));
+        s[i] = flow_s(&made);
+    }
+    assert_at_most(s[0], s[1] * (1 + 1e-9));
+}
+
+/* The planners of one program come to all machines on which the first plan is near the best:
+ * joint's on the H20s takes 7 % longer than on the others, and theirs 5 % less. HAP's search comes
+ * to small models, also where no other planner of one program fits: Mixtral took 7 % longer. */
 static void test_near_machines(void **state)
 {
     (void)state;
-    static const char *const LAB[] = {
+    static const char H20[] = "machines:\n"
+                              "  - {device: h20, gpus: 4, nic: eth-100, nics: 1}\n";
+    static const char LAB[] =
         "machines:\n"
         "  - {device: rtx-4090, gpus: 4, nic: eth-10, nics: 1, region: r0}\n"
         "  - {device: h20, gpus: 4, nic: eth-100, nics: 1, region: r1}\n"
         "regions:\n"
-        "  - {from: r0, to: r1, latency: 2 ms, bandwidth: 10 Gb/s}\n",
+        "  - {from: r0, to: r1, latency: 2 ms, bandwidth: 10 Gb/s}\n";
+    static const char RTX[] =
         "machines:\n"
-        "  - {device: h20, gpus: 4, nic: eth-100, nics: 1}\n"};
-    static const char *const PLANNER[] = {"auto", "ddp"};
-    double s[G_N_ELEMENTS(LAB)];
-    for (uint32_t i = 0; i < G_N_ELEMENTS(LAB); i++) {
-        g_autoptr(Cluster) cluster = cluster_parse("lab", LAB[i], strlen(LAB[i]), NULL);
-        g_auto(Evaluation) made = {0};
-        assert_non_null(cluster);
-        assert_true(
-            evaluate(PLANNER[i], "vit:global_batch=64", cluster, GRANULARITY_GPU, &made));
-        s[i] = flow_s(&made);
-    }
-    assert_at_most(s[0], s[1]);
+        "  - {device: rtx-3090, gpus: 2, count: 3, nic: ib-hdr, nics: 1}\n";
+    check_rival("vit:global_batch=64", LAB, "ddp", H20);
+    check_rival("mixtral:layers=2,seq=1024,global_batch=32,precision=bf16", RTX, "hap",
+                RTX);
 }
 
 /* Context and expert parallelism, which no planner searches, come in as neighbours of the fastest
