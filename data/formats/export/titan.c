@@ -34,6 +34,8 @@ static void put_titan(const ExportCase *c, char **value)
     static const LaunchWord OTHER[] = {WORD_MICRO_BATCH, WORD_GLOBAL_BATCH, WORD_VIRTUAL};
     for (uint32_t i = 0; i < G_N_ELEMENTS(OTHER); i++)
         g_clear_pointer(&value[OTHER[i]], g_free);
+    if (l->cp_comm == CP_COMM_ALLGATHER) /* PyTorch's default; its newest has no other */
+        g_clear_pointer(&value[WORD_CP_COMM], g_free);
     value[WORD_SHARD] = g_strdup_printf("%u", ranks / l->cp);
     value[WORD_REPLICATE] = g_strdup_printf("%u", l->dp / (ranks / l->cp));
     value[WORD_TOKENS_MICRO] =
