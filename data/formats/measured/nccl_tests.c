@@ -248,7 +248,7 @@ typedef struct {
     GRegex *prefixes;
 } Reader;
 
-/* What launchers put before a line, in its first 64 bytes: "[1,0]<stdout>:" of mpirun, the time of
+/* The words that launchers put before a line, in its first 64 bytes: "[1,0]<stdout>:" of mpirun, the time of
  * containers' logs "2024-05-01T10:20:30.5Z ", "0:" of srun, "name | " of compose. */
 static const char PREFIXES[] =
     "\\A(?s:\\[.{0,62}?<stdout>:|[0-9]{4}-[0-9]{2}-[0-9]{2}T[^ ]{0,52} |[0-9]+:|"
