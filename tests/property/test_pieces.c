@@ -88,7 +88,8 @@ static double served_s(const Turns *turns, uint32_t microbatches, uint32_t piece
 }
 
 /* Computations that do not depend on an exchange run beside it, so that the time may be shorter
- * than in turns; it is that time where exchanges are short, and never less than either machine works. */
+ * than in turns. It is that time where exchanges are short, and never less than either machine
+ * works. */
 static void test_served_in_turn(void **state)
 {
     (void)state;
@@ -136,7 +137,7 @@ static void test_proved(void **state)
         check_proved("manual", MODEL, "dgx-h100", SET[i], MODEL);
 }
 
-/* Tables have the steps of the schedule, in which pieces are one microbatch; no framework has them. */
+/* Tables have the steps of the schedule, in which the pieces of a microbatch are one. */
 static void test_exported(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Some microbatches that take turns, on uneven devices: the time as a function of the ratios is that
- * of the simulation, and the ratios of the linear program are the best ones. */
+/* Microbatches that take turns, on uneven devices: the time as a function of the ratios is that of
+ * the simulation, and the ratios of the linear program are the best ones. */
 #include <math.h>
 
 #include "balance/balance.h"
