@@ -246,9 +246,7 @@ static Machine machine_of_sheet(Cluster *cluster, const Sheets *sheets,
 {
     const LinkSheet *link = sheets_link(sheets, sheet->link[0].name, NULL);
     g_assert(link); /* the sheets were checked */
-    cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
-    cluster->type[cluster->n_types] = device_sheet_type(sheet);
-    Machine machine = {.type = cluster->n_types++,
+    Machine machine = {.type = cluster_type_of_sheet(cluster, sheet),
                        .gpus = gpus,
                        .inner = gpus > 1
                                     ? link_sheet_line(link, sheet->link[0].count, gpus)

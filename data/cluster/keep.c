@@ -114,24 +114,13 @@ static void cut_peers(Machine *machine, const bool *keep)
         g_clear_pointer(&machine->peers, g_free);
 }
 
-static bool names_gpus(const Cluster *cluster, const Machine *machine)
-{
-    const NetworkSpec *network = cluster->network;
-    g_autofree char *prefix = g_strconcat(machine->name, ":", NULL);
-    for (uint32_t i = 0; network && i < network->n_links; i++)
-        if (g_str_has_prefix(network->explicit_link[i].from, prefix) ||
-            g_str_has_prefix(network->explicit_link[i].to, prefix))
-            return true;
-    return false;
-}
-
 /* Cuts a machine of which `left` GPUs stay, not all of them and at least one. */
 static bool cut_machine(const Cluster *cluster, Machine *machine, const bool *keep,
                         uint32_t left, GError **error)
 {
     g_autofree MachinePart *part = g_new(MachinePart, left);
     uint32_t n = 0;
-    if (names_gpus(cluster, machine))
+    if (network_spec_names_gpus(cluster->network, machine->name))
         return refuse(error,
                       "cluster %s names links of the GPUs of machine %s: expected the "
                       "machine as a whole",

@@ -61,6 +61,16 @@ static NetworkKind network_kind_find(const char *name)
     return (NetworkKind)kind;
 }
 
+bool network_spec_names_gpus(const NetworkSpec *spec, const char *machine)
+{
+    g_autofree char *prefix = g_strconcat(machine, ":", NULL);
+    for (uint32_t i = 0; spec && i < spec->n_links; i++)
+        if (g_str_has_prefix(spec->explicit_link[i].from, prefix) ||
+            g_str_has_prefix(spec->explicit_link[i].to, prefix))
+            return true;
+    return false;
+}
+
 bool host_spec_is(const char *text)
 {
     const char *colon = strchr(text, ':');

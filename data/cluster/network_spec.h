@@ -42,5 +42,8 @@ Cluster *cluster_random(const char *name, GError **error);
 /* Whether the builder's numbers suit n_machines. */
 bool network_spec_check(const NetworkSpec *spec, uint32_t n_machines, GError **error);
 
+/* Whether explicit links end at GPUs of the machine, "MACHINE:0". NULL: no network, so none do. */
+bool network_spec_names_gpus(const NetworkSpec *spec, const char *machine);
+
 /* The number of groups of a dragonfly with n_machines. */
 uint32_t network_groups(const NetworkSpec *spec, uint32_t n_machines);

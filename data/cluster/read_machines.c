@@ -20,7 +20,6 @@ static Sheets *sheets_of(ClusterReader *reader)
 static bool type_of_device(ClusterReader *reader, const char *key, const char *name,
                            uint32_t *type, const DeviceSheet **sheet)
 {
-    Cluster *cluster = reader->cluster;
     g_autoptr(GError) failure = NULL;
     Sheets *sheets = sheets_of(reader);
     if (!sheets)
@@ -28,11 +27,7 @@ static bool type_of_device(ClusterReader *reader, const char *key, const char *n
     *sheet = sheets_open_device(sheets, name, &failure);
     if (!*sheet)
         return yaml_wrong(reader->yaml, key, "%s", failure->message);
-    *type = NAME_PLACE(cluster->type, cluster->n_types, name, (*sheet)->name);
-    if (*type == cluster->n_types) {
-        cluster->type = g_renew(DeviceType, cluster->type, cluster->n_types + 1);
-        cluster->type[cluster->n_types++] = device_sheet_type(*sheet);
-    }
+    *type = cluster_type_of_sheet(reader->cluster, *sheet);
     return true;
 }
 

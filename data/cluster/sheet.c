@@ -132,6 +132,16 @@ DeviceType device_sheet_type(const DeviceSheet *sheet)
     return type;
 }
 
+uint32_t cluster_type_of_sheet(Cluster *cluster, const DeviceSheet *sheet)
+{
+    const uint32_t type = NAME_PLACE(cluster->type, cluster->n_types, name, sheet->name);
+    if (type == cluster->n_types) {
+        cluster->type = g_renew(DeviceType, cluster->type, type + 1);
+        cluster->type[cluster->n_types++] = device_sheet_type(sheet);
+    }
+    return type;
+}
+
 const char *device_sheet_peers(const DeviceSheet *sheet, uint32_t gpus)
 {
     for (uint32_t i = 0; i < sheet->n_peers; i++)

@@ -127,6 +127,8 @@ const char *device_sheet_peers(const DeviceSheet *sheet, uint32_t gpus);
 
 /* The device's type in a cluster: sustained rates, memory, sources. */
 DeviceType device_sheet_type(const DeviceSheet *sheet);
+/* Its number among a cluster's types, to which it is added if it is new. */
+uint32_t cluster_type_of_sheet(Cluster *cluster, const DeviceSheet *sheet);
 
 /* The line of a collective among n ranks that passes each port once (a ring), over `links` links of
  * that kind together. */

@@ -164,25 +164,14 @@ static char *gpu_name(const Machine *machine, uint32_t gpu)
                               : g_strdup_printf("%s:%u", machine->name, gpu);
 }
 
-/* Whether explicit links end at GPUs of the machine. */
-static bool has_own_links(const NetworkSpec *spec, const Machine *machine)
-{
-    g_autofree char *prefix = g_strdup_printf("%s:", machine->name);
-    for (uint32_t i = 0; spec && i < spec->n_links; i++)
-        if (g_str_has_prefix(spec->explicit_link[i].from, prefix) ||
-            g_str_has_prefix(spec->explicit_link[i].to, prefix))
-            return true;
-    return false;
-}
-
 /* Adds the GPUs of a machine and its inner links; its devices in the view begin at `device`.
  * Returns their number. */
 static uint32_t topology_add_machine(Build *build, uint32_t index, uint32_t *device)
 {
     KILTER_ASSERT(index < build->view->cluster->n_machines);
     const Machine *machine = &build->view->cluster->machine[index];
-    const bool own = build->spec && build->spec->kind == NETWORK_LINKS &&
-                     machine->gpus > 1 && has_own_links(build->spec, machine);
+    const bool own =
+        machine->gpus > 1 && network_spec_names_gpus(build->spec, machine->name);
     const bool whole = build->view->granularity == GRANULARITY_MACHINE;
     const uint32_t unit = cluster_unit(build->view->cluster, index);
     if (machine->domain && whole) { /* one device, on the domain's switch */

@@ -15,6 +15,11 @@ uint8_t plan_json_stream(InstrKind kind, Collective collective)
 const char *const PLAN_SPLIT_KEY[SPLIT_KINDS] = {NULL, "batch", "shards", "replicas",
                                                  "nested"};
 
+const char *const PLAN_INSTR[PLAN_INSTRS] = {[INSTR_LOAD] = "load",
+                                             [INSTR_COMPUTE] = "compute",
+                                             [INSTR_COLLECTIVE] = "",
+                                             [INSTR_TRANSFER] = "transfer"};
+
 uint32_t plan_split_devices(const Plan *plan, const Split *split)
 {
     if (plan->program->n_groups == 0)
@@ -38,21 +43,6 @@ static json_t *forms_json(const Form *form, uint32_t n)
 }
 
 /* --- the program --- */
-
-static const char *instr_name(const Instr *instr)
-{
-    switch (instr->kind) {
-    case INSTR_LOAD:
-        return "load";
-    case INSTR_COMPUTE:
-        return "compute";
-    case INSTR_TRANSFER:
-        return "transfer";
-    case INSTR_COLLECTIVE:
-        return collective_name(instr->collective);
-    }
-    g_assert_not_reached();
-}
 
 /* {"group": ...} for an instruction that is not at its kind's default place, or NULL. */
 static json_t *placement_json(const Instr *instr)
@@ -84,7 +74,9 @@ static json_t *placement_json(const Instr *instr)
 static json_t *instr_json(const Instr *instr, const Graph *graph)
 {
     json_t *array = json_array();
-    json_array_append_new(array, json_string(instr_name(instr)));
+    json_array_append_new(array, json_string(instr->kind == INSTR_COLLECTIVE
+                                                 ? collective_name(instr->collective)
+                                                 : PLAN_INSTR[instr->kind]));
     if (instr->kind == INSTR_COMPUTE) {
         const Op *op = graph_get_op(graph, instr->op);
         json_array_append_new(array, json_text(op->name));

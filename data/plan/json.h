@@ -50,6 +50,10 @@
 #define PLAN_WHOLE               "whole" /* PROGRAM_WHOLE */
 #define PLAN_SEAL                "seal"
 
+/* The name of each kind of instruction; "": those of collectives. */
+enum { PLAN_INSTRS = INSTR_TRANSFER + 1 };
+extern const char *const PLAN_INSTR[PLAN_INSTRS];
+
 /* The key that gives a split's kind; NULL for positions. */
 extern const char *const PLAN_SPLIT_KEY[SPLIT_KINDS];
 

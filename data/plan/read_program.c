@@ -1,4 +1,5 @@
 /* The program of a plan file: names become ids, and the checker checks the result. */
+#include "data/base/names.h"
 #include "data/plan/fold.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
@@ -118,19 +119,13 @@ static bool read_kind(const Reader *r, size_t i, const json_t *value, Instr *ins
     const char *name = json_string_value(value);
     if (!name)
         return reader_expected(r, "program", i, "an instruction's name", value);
-    if (strcmp(name, "load") == 0)
-        instr->kind = INSTR_LOAD;
-    else if (strcmp(name, "compute") == 0)
-        instr->kind = INSTR_COMPUTE;
-    else if (strcmp(name, "transfer") == 0)
-        instr->kind = INSTR_TRANSFER;
-    else {
-        instr->kind = INSTR_COLLECTIVE;
+    const uint32_t kind = TEXT_PLACE(PLAN_INSTR, PLAN_INSTRS, name);
+    instr->kind = kind < PLAN_INSTRS ? (InstrKind)kind : INSTR_COLLECTIVE;
+    if (instr->kind == INSTR_COLLECTIVE)
         instr->collective = collective_from_name(name);
-        if (instr->collective == COLLECTIVES)
-            return reader_fail(r, "program", i,
-                               "expected load, compute or a collective, got '%s'", name);
-    }
+    if (instr->collective == COLLECTIVES)
+        return reader_fail(r, "program", i,
+                           "expected load, compute or a collective, got '%s'", name);
     instr->stream = plan_json_stream(instr->kind, instr->collective);
     return true;
 }

@@ -225,12 +225,7 @@ static void add_types(const MachineFile *machine, const DeviceSheet *all,
     g_autofree MachinePart *part = g_new(MachinePart, machine->n_gpus);
     for (uint32_t i = 0; i < machine->n_gpus; i++) {
         const DeviceSheet *sheet = all ? all : machine->gpu[i].sheet;
-        const uint32_t t = NAME_PLACE(cluster->type, cluster->n_types, name, sheet->name);
-        if (t == cluster->n_types) {
-            cluster->type = g_renew(DeviceType, cluster->type, t + 1);
-            cluster->type[cluster->n_types++] = device_sheet_type(sheet);
-        }
-        part[i] = (MachinePart){t, 1};
+        part[i] = (MachinePart){cluster_type_of_sheet(cluster, sheet), 1};
     }
     machine_set_parts(made, machine->n_gpus, part);
 }
