@@ -20,6 +20,7 @@ enum { SOURCE_MAX = 1000, MOST_COPIES = 16, MOST_LAYERS = 65535 };
     X(RuntimeText, Runtime, handed_gradients, handed_gradients, COUNT(0, 1), false, ALONE, 0)     \
     X(RuntimeText, Runtime, norms, norms, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
     X(RuntimeText, Runtime, gates, gates, COUNT(0, MOST_COPIES), false, ALONE, 0)                 \
+    X(RuntimeText, Runtime, expert_bytes, expert_bytes, COUNT(0, MOST_COPIES), false, ALONE, 0)   \
     X(RuntimeText, Runtime, loss_copies, loss_copies, COUNT(0, MOST_COPIES), false, ALONE, 0)     \
     X(RuntimeText, Runtime, prefetch, prefetch, COUNT(0, MOST_LAYERS), false, ALONE, 0)           \
     X(RuntimeText, Runtime, bucket, bucket_bytes, BYTES(SMALLEST), false, ALONE, 0)               \

@@ -19,7 +19,7 @@ enum { RUNTIME_BUCKET = 25 << 20 };
 typedef struct Runtime {
     char *name, *description, *source;
     uint32_t gradients, bucket_copies, float_gradients, half_gradients, handed_gradients,
-        norms, gates, loss_copies, prefetch;
+        norms, gates, expert_bytes, loss_copies, prefetch;
     uint64_t bucket_bytes, context_bytes, workspace_bytes, communicator_bytes;
     double reserve, host; /* up to 1: none */
     Stack stack;          /* what it does to times */

@@ -17,6 +17,9 @@
  *   rotary        accesses to what a rotary embedding turns, and as many backward, beside its two
  *   loss          accesses to the logits for one that the loss's ops have
  *   accumulates   accesses to a parameter's gradient for adding to it, outside of the product that makes it
+ *   adds          1: the product that makes a weight's gradient adds to what is there
+ *   convert       time of an operand's conversion to 8 bits, of a pass with two copies of it
+ *   narrow_dw     factor on 8-bit products that make weights' gradients
  *   update        accesses to parameters and their states for one of an update in one kernel
  *   overlap       of a tensor-parallel exchange between products, the part that runs beside them
  *   dispatch      accesses to experts' tokens in each exchange with them, to sort, pad and convert
@@ -37,6 +40,9 @@
     X(rotary, 0, 0, 100)        \
     X(loss, 1.5, 0.1, 20)       \
     X(accumulates, 0, 0, 10)    \
+    X(adds, 0, 0, 1)            \
+    X(convert, 1, 0, 10)        \
+    X(narrow_dw, 1, 0.1, 10)    \
     X(update, 1, 0.1, 100)      \
     X(overlap, 0, 0, 1)         \
     X(dispatch, 0, 0, 1000)     \

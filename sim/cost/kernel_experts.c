@@ -5,6 +5,10 @@
  *             2 a m n k / the rate that the board's power sustains in products,
  *             bytes of weights and rows/(bandwidth share)): the second not of a call alone      (1)
  *
+ * and of weights' gradients, with their own bytes b, which are accessed beside that,
+ *
+ *     sqrt(t^2 + (b/(bandwidth share))^2), share that of other products             (3)
+ *
  * and a layer of experts is two or three of them and `passes` over its rows, which sort, activate,
  * weight and add them:
  *
@@ -48,8 +52,16 @@ double law_grouped_s(const KernelDevice *device, const Kernel *kernel,
                      KernelReport *report)
 {
     const ExpertLaw *law = &device->constants.experts[kernel->product.library];
-    return grouped_s(device, law, 1, kernel->product.batch, kernel->product.m,
-                     kernel->product.n, kernel->product.k, kernel, report);
+    const double seconds =
+        grouped_s(device, law, 1, kernel->product.batch, kernel->product.m,
+                  kernel->product.n, kernel->product.k, kernel, report);
+    if (kernel->product.layout != KERNEL_NT)
+        return seconds;
+    const double bytes = kernel->product.batch * kernel->product.m * kernel->product.n *
+                         kernel->product.out_bytes *
+                         (kernel->product.accumulates ? 2 : 1);
+    return hypot(seconds,
+                 bytes / (device->chip.bandwidth * device->constants.tensor.bandwidth));
 }
 
 double law_experts_s(const KernelDevice *device, const Kernel *kernel,

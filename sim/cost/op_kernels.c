@@ -194,8 +194,10 @@ static void list_product(Listing *l)
                                     : KERNEL_NN;
     /* Turned into 8 or 4 bits: the moving operand, row by row and column by column, once in the
      * forward and once, its gradient, in the backward. */
-    if (is_narrow(l) && layout != KERNEL_NT)
+    if (is_narrow(l) && layout != KERNEL_NT && l->stack->convert > 0) {
         add_pass(l, KERNEL_CLASS_MEMORY, 2 * batch * m * k, 2 * batch * m * k, 2);
+        l->kernel[l->n - 1].times = l->stack->convert;
+    }
     OpKernel *one = add_kernel(l,
                                grouped     ? KERNEL_GROUPED
                                : batch > 1 ? KERNEL_BATCHED
@@ -205,6 +207,9 @@ static void list_product(Listing *l)
     set_product(one, batch, m, n, k, layout);
     one->kernel.product.out_bytes = dtype_bytes(out->dtype);
     one->kernel.product.library = KERNEL_EXPERTS_TRAINING;
+    one->kernel.product.accumulates = layout == KERNEL_NT && l->stack->adds > 0;
+    if (is_narrow(l) && layout == KERNEL_NT)
+        one->times = l->stack->narrow_dw;
     if (grouped) /* a launch for each expert; in 8 bits two more, of its scales and conversions */
         one->launches = batch * (is_narrow(l) ? 3 : 1);
     if (layout == KERNEL_NT && l->stack->accumulates > 0) {

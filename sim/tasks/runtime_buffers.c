@@ -4,6 +4,8 @@
 
 #include "data/base/free.h"
 
+#include <math.h>
+
 enum { F32_BYTES = 4, HALF_BYTES = 2 };
 
 typedef struct {
@@ -250,6 +252,28 @@ static void keep_beside(Adding *a)
     }
 }
 
+/* Values that products of experts in 8 bits take, and those that their gates take, have so many
+ * bytes per element. */
+static void keep_narrow(Adding *a, uint32_t n)
+{
+    g_autofree bool *narrow = g_new0(bool, graph_n_tensors(a->graph) + 1);
+    for (OpId id = 0; id < graph_n_ops(a->graph); id++) {
+        const Op *op = graph_get_op(a->graph, id);
+        const bool pair = op->kind == OP_EXPERT_PAIR || op->kind == OP_EXPERT_PAIR_DW;
+        if (graph_op_numbers(a->graph, id) != NUMBERS_F8 ||
+            (!pair && op->kind != OP_EXPERT && op->kind != OP_EXPERT_DW))
+            continue;
+        for (uint32_t k = 0; k < op->n_in; k++)
+            narrow[op->in[k]] |=
+                graph_tensor(a->graph, op->in[k])->role != ROLE_PARAMETER;
+        narrow[op->out[0]] |= op->kind == OP_EXPERT_PAIR;
+    }
+    for (uint32_t b = 0; b < n; b++)
+        if (narrow[at(a, b)->tensor])
+            at(a, b)->element_bytes =
+                fmin(at(a, b)->element_bytes, a->runtime->expert_bytes);
+}
+
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
                              const Strategy *strategy, const Program *program,
                              const Graph *graph)
@@ -280,6 +304,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
         keep_whole(&a, buffers->n);
     if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
+    if (runtime->expert_bytes > 0)
+        keep_narrow(&a, buffers->n);
     if (runtime->loss_copies + runtime->norms + runtime->gates > 0)
         keep_beside(&a);
     buffers->buffer =

@@ -12,10 +12,16 @@
  * an exchange is not shorter than they take.
  *
  * Beside computation (`beside`; DualPipe, Sec. 3.2.1; Megatron-LM's overlap of two microbatches):
- * where a forward pass of a stage and a backward pass of another microbatch follow one another, the
- * exchanges of each run beside the computations of the other, up to the time of these. The two make
- * a pair, and a pass is in one pair only. So the first and last passes have no mate; on the last
- * stage, and without stages, a backward's is the next microbatch's forward, as in Megatron-LM. */
+ * where a forward pass of a stage and a backward pass of another microbatch follow one another,
+ * they make a pair: they take turns at each exchange, which runs beside what the other computes
+ * up to its own next one. With s and t what they compute before, between and after their exchanges,
+ *
+ *     forward    s0      X0      s1      X1      ...    X(i) beside t(i+1)
+ *     backward   Y0      t1      Y1      t2      ...    Y(i) beside s(i)
+ *
+ * Nothing waits for gradients of weights, which hide what is left. A pass is in one pair only. So
+ * the first and last passes have no mate; on the last stage, and without stages, a backward's is
+ * the next microbatch's forward, as in Megatron-LM. */
 #include "data/base/free.h"
 #include "sim/tasks/task_lower.h"
 
@@ -26,12 +32,14 @@
 typedef struct {
     uint32_t first, n; /* its tasks */
     double open_s;     /* what may run beside computations */
+    double before_s;   /* computations since the exchange before */
 } Exchange;
 
 /* The work of a stage's devices for one microbatch, up to another one's turn. */
 typedef struct {
     GArray *exchange; /* Exchange; NULL: no pass */
-    double compute_s;
+    double after_s;   /* computations since the last exchange */
+    double weights_s; /* of weights' gradients */
     uint16_t microbatch;
     bool backward;
 } StagePass;
@@ -158,13 +166,25 @@ double task_experts_part(const Lower *lower, const Instr *instr, const SimTeam *
 
 /* --- beside computation --- */
 
-/* Makes exchanges shorter by what computations of so many seconds hide. */
-static void hide(Lower *lower, GArray *exchange, double seconds)
+/* Seconds that the pass computes before its exchange i. */
+static double part_before(const StagePass *pass, uint32_t i)
 {
-    array_each (const Exchange, e, exchange) {
-        const double hidden = fmin(seconds, e->open_s);
-        task_shorten(lower, e->first, e->n, hidden);
-        seconds -= hidden;
+    return i < pass->exchange->len ? g_array_index(pass->exchange, Exchange, i).before_s
+           : i == pass->exchange->len ? pass->after_s
+                                      : 0;
+}
+
+/* Makes a pass's exchanges shorter by what the other pass computes beside them, from its part
+ * `from` on; *spare: seconds beside any. */
+static void hide(Lower *lower, const StagePass *pass, const StagePass *other,
+                 uint32_t from, double *spare)
+{
+    for (uint32_t i = 0; i < pass->exchange->len; i++) {
+        const Exchange *e = &g_array_index(pass->exchange, Exchange, i);
+        const double hidden = fmin(e->open_s, part_before(other, from + i)),
+                     more = fmin(e->open_s - hidden, *spare);
+        task_shorten(lower, e->first, e->n, hidden + more);
+        *spare -= more;
     }
 }
 
@@ -176,8 +196,11 @@ static void end_pass(Lower *lower, StagePass pass[2])
                       before->backward != now->backward &&
                       before->microbatch != now->microbatch;
     if (pair) {
-        hide(lower, now->exchange, before->compute_s);
-        hide(lower, before->exchange, now->compute_s);
+        const StagePass *back = now->backward ? now : before,
+                        *ahead = now->backward ? before : now;
+        double spare = back->weights_s;
+        hide(lower, ahead, back, 1, &spare);
+        hide(lower, back, ahead, 0, &spare);
     }
     if (before->exchange)
         g_array_unref(before->exchange);
@@ -208,7 +231,8 @@ void task_experts_compute(Lower *lower, const Instr *instr, double seconds)
     const bool backward = op->pass == PASS_BACKWARD,
                turns = backward && graph_tensor(graph, of->out[0])->role == ROLE_LOSS;
     StagePass *pass = pass_of(lower, instr, turns);
-    pass->compute_s += seconds;
+    *(g_str_has_suffix(op_kind_name(op->kind), "_dw") ? &pass->weights_s
+                                                      : &pass->after_s) += seconds;
     pass->backward |= backward;
 }
 
@@ -226,7 +250,10 @@ void task_experts_exchange(Lower *lower, const Instr *instr, uint32_t first, uin
         part = fmin(part, device->kernels ? device->kernels->stack.beside : 0);
         seconds = fmin(seconds, task->duration_s);
     }
-    const Exchange exchange = {first, n, part * seconds};
-    if (part > 0)
-        g_array_append_val(pass_of(lower, instr, false)->exchange, exchange);
+    if (part <= 0)
+        return;
+    StagePass *pass = pass_of(lower, instr, false);
+    const Exchange exchange = {first, n, part * seconds, pass->after_s};
+    g_array_append_val(pass->exchange, exchange);
+    pass->after_s = 0;
 }

@@ -75,7 +75,7 @@ static void test_experts(void **state)
     expect(rows, "L40S", "trtllm", 14.1);
     expect(rows, "RTX-PRO-6000-S", "vllm", 17);
     expect(rows, "L40S", "vllm", 19.8);
-    expect(rows, "A100-PCIe", NULL, 7.8);
+    expect(rows, "A100-PCIe", NULL, 4);
 }
 
 int main(void)

@@ -5,6 +5,7 @@
 #include "data/data.h"
 #include "synth/amp/amp.h"
 #include "synth/planners/planner.h"
+#include "tests/support/made_plan.h"
 #include "tests/test.h"
 
 static const char MODEL[] = "bert-base:layers=2,batch=32,seq=128,vocab=16384";
@@ -170,6 +171,38 @@ static void test_rows_of_layers(void **state)
     assert_close(logits, runtime->loss_copies * LOGITS / 32, 1e-9); /* for each sample */
 }
 
+/* Values that experts' products in 8 bits take wait in as many bytes as the runtime says: these,
+ * and what their gates take, in one for two; and nothing else. */
+static void test_narrow_experts(void **state)
+{
+    (void)state;
+    static const char TEXT[] =
+        "{name: a, description: b, source: c, expert_bytes: \"1\"}";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Runtime) runtime = runtime_parse("a", TEXT, strlen(TEXT), &error);
+    assert_no_error(error);
+    g_auto(Made) made = make(
+        "manual",
+        "mixtral:layers=2,hidden=64,heads=4,kv_heads=2,ffn=96,experts=4,top=2,seq=32,"
+        "vocab=64,global_batch=8,precision=fp8",
+        "dgx-h100", "", &error);
+    assert_no_error(error);
+    g_autoptr(PlanBuffers)
+        wide = sim_runtime_buffers(made.plan->program, made.graph, NULL),
+        narrow = sim_runtime_buffers(made.plan->program, made.graph, runtime);
+    assert_int_equal(wide->n, narrow->n);
+    uint32_t halved = 0;
+    for (uint32_t b = 0; b < wide->n; b++) {
+        const double bytes = wide->buffer[b].element_bytes;
+        const bool half = narrow->buffer[b].element_bytes < bytes;
+        const Tensor *tensor = graph_tensor(made.graph, wide->buffer[b].tensor);
+        assert_close(narrow->buffer[b].element_bytes, half ? 1 : bytes, 1e-12);
+        assert_true(!half || (bytes == 2 && tensor->role != ROLE_PARAMETER));
+        halved += half;
+    }
+    assert_true(halved >= 2 * 5); /* slots, gates' inputs, their outputs and gradients */
+}
+
 /* All bundled runtimes can be read; damaged ones are refused in one line, or read. */
 static void test_files(void **state)
 {
@@ -226,6 +259,7 @@ int main(void)
         cmocka_unit_test(test_whole_gradients),
         cmocka_unit_test(test_planners_and_runtimes),
         cmocka_unit_test(test_rows_of_layers),
+        cmocka_unit_test(test_narrow_experts),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_refusals),
     };

@@ -218,17 +218,21 @@ static inline bool kernel_rows_experts(const Csv *csv, void *data, GError **erro
     return true;
 }
 
-/* grouped_train.csv. */
+/* grouped_train.csv. Gradients of weights have the weights' extents, and sum over rows. */
 static inline bool kernel_rows_grouped(const Csv *csv, void *data, GError **error)
 {
+    const bool adds = strcmp(csv_text(csv, "accumulate"), "True") == 0;
     KernelRow row = {.what = g_intern_string(csv_text(csv, "stage")),
                      .kernel = {.kind = KERNEL_GROUPED,
                                 .alone = true,
                                 .format = kernel_rows_format(csv_text(csv, "format")),
                                 .product = {.batch = kernel_rows_cell(csv, "groups"),
-                                            .m = kernel_rows_cell(csv, "m"),
+                                            .m = kernel_rows_cell(csv, adds ? "k" : "m"),
                                             .n = kernel_rows_cell(csv, "n"),
-                                            .k = kernel_rows_cell(csv, "k"),
+                                            .k = kernel_rows_cell(csv, adds ? "m" : "k"),
+                                            .layout = adds ? KERNEL_NT : KERNEL_TN,
+                                            .out_bytes = adds ? 4 : 2,
+                                            .accumulates = adds,
                                             .library = KERNEL_EXPERTS_TRAINING}}};
     (void)error;
     kernel_rows_add(data, csv, row);

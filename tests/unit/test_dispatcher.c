@@ -160,6 +160,29 @@ static void test_overlapped(void **state)
     }
 }
 
+/* Two passes take turns at their exchanges: those that are longer than all computations hide what
+ * is computed between them, and gradients of weights, but not the head, which both passes of a pair
+ * compute where no exchange of the other is. */
+static void test_turns(void **state)
+{
+    (void)state;
+    double computed_s[2], hidden_s[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        g_autofree char *model = g_strdup_printf(
+            "mixtral:layers=1,hidden=4096,heads=32,kv_heads=8,ffn=2048,experts=32,top=8,"
+            "seq=4096,vocab=%u,global_batch=64,precision=bf16",
+            i ? 32768 : 1024);
+        const Times copies = times_of_model(model, "stage", "alltoall", ",ep=8"),
+                    beside =
+                        times_of_model(model, "stage", "alltoall-overlapped", ",ep=8");
+        computed_s[i] = copies.seconds - copies.comm_s;
+        hidden_s[i] = copies.comm_s - beside.comm_s;
+    }
+    const double more_s = computed_s[1] - computed_s[0];
+    assert_true(more_s > 0.1 * computed_s[0]);
+    assert_at_most(hidden_s[1] - hidden_s[0], 0.5 * more_s);
+}
+
 /* Where it would change nothing it is refused, with the reason. */
 static void test_without_effect(void **state)
 {
@@ -187,8 +210,8 @@ static void test_without_effect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once), cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_once),   cmocka_unit_test(test_groups),
         cmocka_unit_test(test_inside), cmocka_unit_test(test_overlapped),
-        cmocka_unit_test(test_without_effect)};
+        cmocka_unit_test(test_turns),  cmocka_unit_test(test_without_effect)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -485,6 +485,48 @@ static void test_dispatch(void **state)
     clear(&other);
 }
 
+/* Gradients of weights: a product that adds to its gradient reads it, too, beside its computation
+ * (experts) or in its traffic; in 8 bits they and conversions have factors of their own. */
+static void test_gradients_of_weights(void **state)
+{
+    static const OpKind KIND[] = {OP_EXPERT_DW, OP_LINEAR_DW};
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KernelDevice) device = kernel_device_of("h100-sxm");
+    g_autoptr(Graph) graph =
+        model_build("mixtral:layers=1,hidden=4096,heads=32,kv_heads=8,ffn=1024,experts=8,"
+                    "top=2,seq=4096,vocab=256,global_batch=4,precision=fp8",
+                    4, NULL, &error);
+    assert_no_error(error);
+    double part[OP_MAX_LOOPS];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    Stack stack = STACK_DEFAULT;
+    OpKernel plain[OP_KERNELS_MAX], with[OP_KERNELS_MAX], pass[OP_KERNELS_MAX];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(KIND); i++) {
+        const OpId id = first_of(graph, KIND[i]);
+        stack.adds = 0, stack.narrow_dw = 1;
+        assert_int_equal(op_kernels(graph, id, part, &stack, plain), 1);
+        stack.adds = 1, stack.narrow_dw = 1.4;
+        assert_int_equal(op_kernels(graph, id, part, &stack, with), 1);
+        assert_close(with->times, 1.4 * plain->times, 1e-12);
+        const double s = kernel_time_s(device, &plain->kernel),
+                     more = kernel_time_s(device, &with->kernel);
+        assert_true(more > s);
+        if (KIND[i] != OP_EXPERT_DW)
+            continue;
+        const double written_s =
+            8 * 4096 * 1024 * 2 /
+            (device->chip.bandwidth * device->constants.tensor.bandwidth);
+        assert_close(more * more - s * s, 3 * written_s * written_s, 1e-9);
+    }
+    stack.convert = 2.5;
+    assert_int_equal(op_kernels(graph, first_of(graph, OP_EXPERT), part, &stack, pass),
+                     2);
+    assert_close(pass[0].times, 2.5, 1e-12);
+    assert_close(pass[1].times, 1, 1e-12);
+}
+
 /* The slowdown of the first device of a cluster under a runtime. */
 static double slowdown_on(const char *machines, const char *runtime, double measured)
 {
@@ -639,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_many_prices), cmocka_unit_test(test_kept_memos),
         cmocka_unit_test(test_keys),        cmocka_unit_test(test_quick),
         cmocka_unit_test(test_alike),       cmocka_unit_test(test_wide_scores),
-        cmocka_unit_test(test_updates),     cmocka_unit_test(test_unpacked)};
+        cmocka_unit_test(test_updates),     cmocka_unit_test(test_unpacked),
+        cmocka_unit_test(test_gradients_of_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
