@@ -76,8 +76,8 @@ static char *with_batch(const char *model, uint32_t batch)
                            number + strspn(number, "0123456789"));
 }
 
-/* Chooses a number of microbatches that fills the pipeline, and twice that number, if the trial has
- * more. */
+/* Chooses a number of microbatches that fills the pipeline twice, as its first turns are not alike
+ * where passes overlap, and those of a turn more, if the trial has more. */
 static bool find_steady(const Strategy *strategy, uint32_t n_devices, TrialPlan *plan)
 {
     enum { LEAST = 4 };
@@ -87,8 +87,9 @@ static bool find_steady(const Strategy *strategy, uint32_t n_devices, TrialPlan 
     if (!plan->trial->steady || at_once == 0 || batch == 0 || batch % at_once != 0)
         return false;
     plan->n_all = (uint32_t)(batch / at_once);
-    plan->n_fewer = pp * ((LEAST + pp - 1) / pp); /* whole turns of interleaved stages */
-    plan->n_most = 2 * plan->n_fewer;
+    const uint32_t turn = pp * ((LEAST + pp - 1) / pp); /* of interleaved stages */
+    plan->n_fewer = pp > 1 ? 2 * turn : turn;
+    plan->n_most = plan->n_fewer + turn;
     return plan->n_most < plan->n_all;
 }
 

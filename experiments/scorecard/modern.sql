@@ -137,6 +137,11 @@ trial AS (
              WHEN page.model = 'GPT3-175B' AND page.source_id = 'nemo_launcher' THEN 'nemo' -- MLPerf's run
              WHEN page.model = 'LLAMA2-7B (long sequence)' THEN 'megatron-2024'
              WHEN page.source_id IN ('nemo_docs', 'nemo_launcher') THEN 'nemo-2024'
+             -- moe_a2a_overlap without CUDA graphs, in the recipes of 0.2 to 0.4 (25.11 to 26.04); those of 26.02.01 have it for the largest alone
+             WHEN page.model LIKE 'Qwen3%' AND page.other NOT LIKE 'release=25.09%' AND (page.gpu = 'H100' AND page.model = 'Qwen3_235B_a22B'
+                 OR page.gpu = 'H100' AND (page.other LIKE 'release=25.11%' OR page.other = 'release=26.02')
+                 OR page.gpu = 'B300' AND page.model = 'Qwen3_235B_a22B' AND page.other = 'release=26.02')
+             THEN 'nemo-overlap'
              -- cutedsl_fused_grouped_mlp came with 0.5.0 (26.06), but not in the recipes of Kimi K2, nor on B300 in that of DeepSeek-V3 (0.5.1)
              WHEN page.other LIKE 'release=25.09%' OR (page.gpu <> 'H100' AND (page.other LIKE 'release=25.%' OR page.other LIKE 'release=26.02%' OR page.other LIKE 'release=26.04%'
                  OR page.model = 'Kimi_K2' OR (page.model = 'DeepSeekV3' AND page.gpu = 'B300' AND page.other = 'release=26.06')))
