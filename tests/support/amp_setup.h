@@ -2,6 +2,7 @@
 #ifndef KILTER_TESTS_SUPPORT_AMP_SETUP_H
 #define KILTER_TESTS_SUPPORT_AMP_SETUP_H
 
+#include "data/program/period.h"
 #include "synth/synth.h"
 #include "tests/support/plan_of.h"
 
@@ -47,13 +48,14 @@ static inline void amp_setup_clear(AmpSetup *s)
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(AmpSetup, amp_setup_clear)
 
-/* The strategy's program with even shares. */
+/* The strategy's program, all microbatches of it, with even shares. */
 static inline Plan *amp_setup_plan(const AmpSetup *s, const AmpOptions *options,
                                    const AmpStrategy *strategy)
 {
     GError *error = NULL;
     Program *program = synth_amp_program(s->graph, s->view, options, strategy, &error);
     assert_no_error(error);
+    program_whole(&program);
     return plan_of(s->graph, s->view->n_devices, false, program);
 }
 
