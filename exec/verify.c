@@ -322,11 +322,19 @@ static bool verify_run(ExecBackend *backend, const Plan *plan, const Graph *grap
 bool exec_verify(ExecBackend *backend, const Plan *plan, const Graph *graph,
                  uint64_t seed, double tolerance, ExecVerdict *verdict, GError **error)
 {
+    g_auto(ExecVerdict) whole = {0};
     g_assert(tolerance > 0);
     *verdict = (ExecVerdict){0};
-    return verify_run(backend, plan, graph, seed, tolerance, true, verdict, error) &&
-           (verdict->right ||
-            verify_run(backend, plan, graph, seed, tolerance, false, verdict, error));
+    if (!verify_run(backend, plan, graph, seed, tolerance, true, verdict, error))
+        return false;
+    if (verdict->right)
+        return true;
+    /* an error that does not come again has no first wrong tensor, but was one */
+    if (!verify_run(backend, plan, graph, seed, tolerance, false, &whole, error))
+        return false;
+    verdict->wrong_tensor = g_steal_pointer(&whole.wrong_tensor);
+    verdict->wrong_instr = g_steal_pointer(&whole.wrong_instr);
+    return true;
 }
 
 double exec_tolerance(const ExecBackend *backend)

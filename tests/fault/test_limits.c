@@ -247,7 +247,6 @@ static void test_bombs(void **state)
         {"plan llama:global_batch=65534 2x8xh100-sxm@8xib-ndr -q -p manual --set pp=4 "
          "--set tp=4 --set microbatches=65534",
          "a program of about 8.7e+07 ops may take "},
-        {"verify vit:layers=1800 hap-8 -p dp-ev -q", " ops of vit in float64 may take "},
         {"verify resnet101:batch=1 -q", " ops of resnet101 in float64 may take "},
         {"plan vit:layers=2 star:hosts=600 -q -p tag",
          "tag on 126 ops and 600 GPUs may take"},

@@ -92,7 +92,7 @@ static void test_a_configuration_that_ends_processes(void **state)
     g_auto(Ran) status = program_run(box, "sweep --status p.db p.yaml");
     assert_int_equal(status.status, 1);
     assert_non_null(strstr(status.out, "1 missing, 1 of them failed"));
-    assert_non_null(strstr(status.out, "with hap: ended 2 processes"));
+    assert_non_null(strstr(status.out, "with hap by stage: ended 2 processes"));
     g_auto(Ran) retried = program_run(box, again);
     assert_int_equal(retried.status, 1);
     assert_non_null(strstr(retried.err, "out of memory"));

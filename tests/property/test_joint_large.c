@@ -54,7 +54,7 @@ static void test_kinds_in_order(void **state)
 }
 
 /* On many kinds, schedules that need a number of stages are tried with numbers near the best one:
- * 16 stages take 0.1785 s, what is found without them 0.1816 s. */
+ * 0.2775 s, where the best found without them takes 0.2834 s. */
 static void test_near_numbers_of_stages(void **state)
 {
     (void)state;
@@ -76,9 +76,9 @@ static void test_near_numbers_of_stages(void **state)
     g_autoptr(Plan) plan =
         plan_by("joint",
                 "gpt2:layers=48,hidden=1024,heads=16,ffn=4096,seq=512,vocab=8192,"
-                "global_batch=512,precision=mixed",
+                "global_batch=1024,precision=mixed",
                 view, 1);
-    assert_at_most(plan->iteration_time_s, 0.180);
+    assert_at_most(plan->iteration_time_s, 0.280);
 }
 
 /* A search with more work also makes what one with less work finds: where memory is tight, programs

@@ -78,7 +78,10 @@ uint32_t builder_add_product(Builder *b, const Product *product);
 /* Counts a node for which another op stands. */
 void builder_count(json_t *counts, const char *op);
 
-bool builder_is_constant(const Builder *b, uint32_t value);
+static inline bool builder_is_constant(const Builder *b, uint32_t value)
+{
+    return onnx_value(b->model, value)->constant;
+}
 
 /* The output of an op that has the sizes of a value of the file, the samples first. */
 void builder_give(Builder *b, uint32_t value, TensorId base);

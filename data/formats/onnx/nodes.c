@@ -3,11 +3,6 @@
 
 /* --- sums --- */
 
-bool builder_is_constant(const Builder *b, uint32_t value)
-{
-    return onnx_value(b->model, value)->constant;
-}
-
 /* Values that all samples share get the samples in the place where the other has them. */
 static void align(View *shared, const View *other)
 {
