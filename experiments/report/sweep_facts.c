@@ -416,7 +416,7 @@ static json_t *facet_json(const Sweep *s, const Rank *rank, guint n, guint facet
 
 static void add_chart(const Sweep *s, const Rank *rank, guint n, json_t *facts)
 {
-    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GHashTable) place = text_table(NULL);
     Series of = {names, place};
     const guint n_facets = s->axis->len < 2 ? 1 : axis_at(s, 0)->value->len;

@@ -381,7 +381,8 @@ static bool take_name(Reading *r, const char *name, const char *text)
         if (launch_take(r->names, TABLE[t].names, flags ? flag : name, switched,
                         r->launch->value)) {
             r->taken[t]++;
-            r->taken[t + 1] += section != NULL;
+            if (section)
+                r->taken[t + 1]++;
             return true;
         }
     }
