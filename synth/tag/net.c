@@ -2,7 +2,6 @@
 #include "synth/tag/net.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/base/free.h"
@@ -164,6 +163,22 @@ void tag_net_priors(const TagNet *net, const NetView *view, double *prior)
 
 /* --- files --- */
 
+/* Reads "shape LAYERS HEADS WIDTH"; false: the line says another thing. */
+static bool net_read_shape(const char *line, NetShape *shape)
+{
+    uint32_t *const to[] = {&shape->layers, &shape->heads, &shape->width};
+    g_auto(GStrv) word = g_strsplit(line, " ", -1);
+    if (g_strv_length(word) != 1 + G_N_ELEMENTS(to) || strcmp(word[0], "shape") != 0)
+        return false;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(to); i++) {
+        guint64 n;
+        if (!g_ascii_string_to_unsigned(word[1 + i], 10, 0, UINT32_MAX, &n, NULL))
+            return false;
+        *to[i] = (uint32_t)n;
+    }
+    return true;
+}
+
 TagNet *tag_net_read(const char *file, GError **error)
 {
     g_autofree char *text = NULL;
@@ -176,8 +191,7 @@ TagNet *tag_net_read(const char *file, GError **error)
     g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
     while (lines[line] && *lines[line] == '#')
         line++;
-    if (lines[line] && sscanf(lines[line], "shape %u %u %u", &shape.layers, &shape.heads,
-                              &shape.width) == 3)
+    if (lines[line] && net_read_shape(lines[line], &shape))
         line++;
     if (shape.layers - 1 >= MOST_LAYERS || shape.heads - 1 >= MOST_HEADS ||
         shape.width - 1 >= MOST_WIDTH)
