@@ -76,7 +76,8 @@ static void test_many(void **state)
         box, "many.db", "SELECT sum(pgsize) / (SELECT count(*) FROM answer) FROM dbstat");
     print_message("first row %.2f s, %.0f rows/s, %s bytes, resume %.2f s\n", first_s,
                   ALL / all_s, g_strdelimit(bytes, "|\n", ' '), resume_s);
-    assert_true(g_ascii_strtoll(bytes, NULL, 10) <= 950); /* with the model's arguments and the memory left */
+    assert_true(g_ascii_strtoll(bytes, NULL, 10) <=
+                950); /* with the model's arguments and the memory left */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
     assert_true(first_s <= 1);
     assert_true(ALL / all_s >= 3000);
