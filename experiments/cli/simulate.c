@@ -277,6 +277,9 @@ static char *simulate_tables(void)
 
 COMMAND_BELOW(simulate, Own, SIMULATE_OPTIONS, simulate_tables())
 {
+    if (!own->trace && (own->trace_ranks || own->trace_microbatches))
+        return refuse(error, "%s needs --trace FILE",
+                      own->trace_ranks ? "--trace-ranks" : "--trace-microbatches");
     const char *fidelity = fidelity_find(
         own->fidelity ? own->fidelity : fidelity_name(FIDELITY_DEFAULT), error);
     if (!fidelity || (own->trace && !output_check(own->trace, error)) ||

@@ -257,6 +257,8 @@ static void test_folded(void **state)
     assert_true(count_spans(box, "t.json", &some) == all);
     assert_int_equal(none, 0);
     assert_in_range(some, 2 * 2, 40); /* stages, passes */
+    program_refuses(box, "simulate vit:layers=1 hap-8 -p dp-ev --trace-ranks 0", 2,
+                    "--trace-ranks needs --trace FILE");
     program_refuses(box, FOLDED " --trace-microbatches 8", 2, "from 0 to 1");
     program_runs(
         box, "simulate synthetic:layers=32,global_batch=8192,forward=1ms,gradient=1kB "
