@@ -43,8 +43,8 @@ static bool read_quoted(const char **at, GString *cell)
  * quote and a separator. */
 static char *read_cell(const char **at, char separator)
 {
-    const char ends[] = {separator, '\0'}, *const blanks =
-                                               separator == '\t' ? " " : " \t";
+    const char ends[] = {separator, '\0'};
+    const char *const blanks = separator == '\t' ? " " : " \t";
     *at += strspn(*at, blanks);
     if (**at != '"') {
         const size_t n = strcspn(*at, ends);

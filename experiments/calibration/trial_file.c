@@ -19,9 +19,9 @@ enum { MOST_TRIALS = 100000, MOST_GPUS = 65536, LOG_BYTES = 1 << 28 };
 #define MOST_BYTES 1e15
 static const double SHORTEST = 1e-9;
 
-/* clang-format off */
-static const char *const COLUMN[] = {"cluster", "machines", "gpus", "planner", "options", "peak", "log", "group", "contest", "fidelity", "software"};
-/* clang-format on */
+static const char *const COLUMN[] = {"cluster", "machines", "gpus",    "planner",
+                                     "options", "peak",     "log",     "group",
+                                     "contest", "fidelity", "software"};
 /* Keys of the model. */
 static const char *const MODEL_COLUMN[] = {"global_batch", "seq", "precision"};
 

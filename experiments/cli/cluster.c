@@ -46,18 +46,20 @@ static char *cluster_values_of(const MachineFile *machine, bool gcn)
     return g_string_free(out, FALSE);
 }
 
-/* A list of numbers, one per GPU: its links, or GB/s of these or of PCIe; of equal ones one. */
-static char *numbers_of(const MachineFile *machine, char what)
+typedef enum { GPU_LINKS, GPU_LINKS_GBPS, GPU_PCIE_GBPS } GpuNumber;
+
+/* A list of numbers, one per GPU: its links, or GB/s of these; or GB/s of PCIe, equal ones once. */
+static char *numbers_of(const MachineFile *machine, GpuNumber what)
 {
     g_autoptr(GPtrArray) list = g_ptr_array_new_with_free_func(g_free);
     items_each (const MachineGpu, gpu, machine->gpu, machine->n_gpus) {
-        char *text =
-            what == 'n'
-                ? g_strdup_printf("%u", gpu->links)
-                : g_strdup_printf(
-                      "%.1f",
-                      (what == 'l' ? gpu->links * gpu->link_bandwidth : gpu->pcie) / 1e9);
-        if (what != 'p' ||
+        char *text = what == GPU_LINKS
+                         ? g_strdup_printf("%u", gpu->links)
+                         : g_strdup_printf("%.1f", (what == GPU_LINKS_GBPS
+                                                        ? gpu->links * gpu->link_bandwidth
+                                                        : gpu->pcie) /
+                                                       1e9);
+        if (what != GPU_PCIE_GBPS ||
             !g_ptr_array_find_with_equal_func(list, text, g_str_equal, NULL))
             g_ptr_array_add(list, text);
         else
@@ -83,8 +85,8 @@ static void set_links(json_t *json, const MachineFile *machine, const char *kind
     g_autofree char *rate_key = g_strconcat(kind, "_GBps_per_gpu_nccl", NULL);
     json_object_set_new(json, elements_key, json_integer(elements));
     json_object_set_new(json, sum_key, json_integer(sum));
-    cluster_set_text(json, each_key, numbers_of(machine, 'n'));
-    cluster_set_text(json, rate_key, numbers_of(machine, 'l'));
+    cluster_set_text(json, each_key, numbers_of(machine, GPU_LINKS));
+    cluster_set_text(json, rate_key, numbers_of(machine, GPU_LINKS_GBPS));
 }
 
 static void set_nccl(json_t *json, const MachineFile *machine)
@@ -115,7 +117,7 @@ static void set_nccl(json_t *json, const MachineFile *machine)
     }
     if (machine->xgmi_elements > 0)
         set_links(json, machine, "xgmi", machine->xgmi_elements, machine->xgmi_sum);
-    cluster_set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, 'p'));
+    cluster_set_text(json, "gpu_pcie_GBps_nccl", numbers_of(machine, GPU_PCIE_GBPS));
 }
 
 /* The links of all GPUs by kind or, for a matrix, pairs of GPUs by code. */

@@ -108,49 +108,63 @@ static bool add_node(SlurmFile *slurm, GHashTable *seen, uint32_t line, const ch
 /* How a node begins, and the values of its fields; a list of Kubernetes begins as a node does, and
  * has no name. Labels are `key: value`, `"key": "value"` or `key=value`. */
 #define LABEL "\"?[=:]\\s*\"?([\\w.-]+)"
+enum { FIELD_NAME, FIELD_GRES, FIELD_TYPE, FIELD_FEATURES, FIELD_STATE, FIELDS };
 static const struct {
-    const char *begin, *name, *gres, *type, *features, *state;
-} RECORDS[] = {{"(?:^|\\s)NodeName=", "^(\\S+)", "\\sGres=(\\S+)", "^$()",
-                "\\s(?:Available)?Features=(\\S+)", "\\sState=(\\S+)"},
+    const char *begin, *field[FIELDS];
+} RECORDS[] = {{"(?:^|\\s)NodeName=",
+                {"^(\\S+)", "\\sGres=(\\S+)", "^$()", "\\s(?:Available)?Features=(\\S+)",
+                 "\\sState=(\\S+)"}},
                {"(?m)^(?:Name:|[-\\s]*\"?apiVersion\"?:)",
-                "(?:kubernetes\\.io/hostname|\\sname)" LABEL,
-                "\\.com/gpu(?:\\.count)?\"?[=:]\\s*\"?([0-9]+)",
-                "(?:\\.com/gpu\\.product(?:-name)?|gke-accelerator|/gpu-type)" LABEL,
-                "io/instance-type" LABEL, "(unschedulable): true"}};
+                {"(?:kubernetes\\.io/hostname|\\sname)" LABEL,
+                 "\\.com/gpu(?:\\.count)?\"?[=:]\\s*\"?([0-9]+)",
+                 "(?:\\.com/gpu\\.product(?:-name)?|gke-accelerator|/gpu-type)" LABEL,
+                 "io/instance-type" LABEL, "(unschedulable): true"}}};
 
 /* The text in a pattern's brackets in a record; "" if it is missing. Caller frees. */
-static char *field_of(const char *record, const char *pattern)
+static char *field_of(const char *record, const GRegex *pattern)
 {
-    g_autoptr(GRegex) field = g_regex_new(pattern, G_REGEX_RAW, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
-    g_regex_match(field, record, 0, &match);
+    g_regex_match(pattern, record, 0, &match);
     char *value = g_match_info_fetch(match, 1);
     return value ? value : g_strdup("");
+}
+
+static bool read_record(SlurmFile *slurm, GHashTable *seen, uint32_t line,
+                        const char *record, bool kubernetes, GRegex *const *pattern,
+                        GError **error)
+{
+    char *value[FIELDS];
+    for (uint32_t f = 0; f < FIELDS; f++)
+        value[f] = field_of(record, pattern[f]);
+    if (kubernetes && *value[FIELD_GRES]) {
+        char *all = g_strdup_printf("gpu:%s:%s", value[FIELD_TYPE], value[FIELD_GRES]);
+        put_block(value[FIELD_GRES], all);
+    }
+    const bool good = !*value[FIELD_NAME] ||
+                      add_node(slurm, seen, line, value[FIELD_NAME], value[FIELD_GRES],
+                               value[FIELD_FEATURES], value[FIELD_STATE], error);
+    free_items(value, FIELDS);
+    return good;
 }
 
 static bool read_records(SlurmFile *slurm, GHashTable *seen, const char *text,
                          bool kubernetes, GError **error)
 {
+    GRegex *pattern[FIELDS];
     g_auto(GStrv) record =
         g_regex_split_simple(RECORDS[kubernetes].begin, text, G_REGEX_RAW, 0);
     uint32_t line = 1;
-    for (uint32_t i = 1; record[0] && record[i]; i++) {
+    bool good = true;
+    for (uint32_t f = 0; f < FIELDS; f++)
+        pattern[f] = g_regex_new(RECORDS[kubernetes].field[f], G_REGEX_RAW, 0, NULL);
+    for (uint32_t i = 1; good && record[0] && record[i]; i++) {
         for (const char *at = record[i - 1]; *at; at++)
             line += *at == '\n';
         line += i > 1 && !kubernetes; /* the end of the line before */
-        g_autofree char *name = field_of(record[i], RECORDS[kubernetes].name),
-                        *type = field_of(record[i], RECORDS[kubernetes].type),
-                        *gres = field_of(record[i], RECORDS[kubernetes].gres),
-                        *features = field_of(record[i], RECORDS[kubernetes].features),
-                        *state = field_of(record[i], RECORDS[kubernetes].state);
-        if (kubernetes && *gres) {
-            char *all = g_strdup_printf("gpu:%s:%s", type, gres);
-            put_block(gres, all);
-        }
-        if (*name && !add_node(slurm, seen, line, name, gres, features, state, error))
-            return false;
+        good = read_record(slurm, seen, line, record[i], kubernetes, pattern, error);
     }
-    return true;
+    release_items(pattern, FIELDS, g_regex_unref);
+    return good;
 }
 
 /* --- sinfo, kubectl get nodes -L --- */
@@ -263,7 +277,7 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
     slurm->node = g_ptr_array_new_with_free_func((GDestroyNotify)node_free);
     if (!g_utf8_validate(text, -1, NULL))
         return refused(error, "%s: expected text in UTF-8", file);
-    const bool records = g_regex_match_simple("(?:^|\\s)NodeName=", text, G_REGEX_RAW, 0),
+    const bool records = g_regex_match_simple(RECORDS[0].begin, text, G_REGEX_RAW, 0),
                labels = g_regex_match_simple("\\.com/gpu|kubernetes\\.io/", text,
                                              G_REGEX_RAW, 0);
     if (records || labels ? !read_records(slurm, seen, text, !records, error)
