@@ -30,6 +30,11 @@ bool op_kind_is_elementwise(OpKind kind)
     return !*c && c[-1] == '*';
 }
 
+bool op_kind_is_weights_gradient(OpKind kind)
+{
+    return g_str_has_suffix(op_kind_name(kind), "_dw");
+}
+
 bool op_kind_updates(OpKind kind)
 {
     g_assert(kind < OP_KINDS);

@@ -379,6 +379,9 @@ bool op_kind_is_view(OpKind kind);
 /* Whether every element of the output depends only on the inputs' elements at the same place. */
 bool op_kind_is_elementwise(OpKind kind);
 
+/* Whether it makes the gradient of the weights of a product or convolution. */
+bool op_kind_is_weights_gradient(OpKind kind);
+
 /* Whether it is an optimizer's step. */
 bool op_kind_updates(OpKind kind);
 

@@ -188,10 +188,9 @@ static void list_product(Listing *l)
             k *= loop_extent(l, i);
         }
     const bool grouped = g_str_has_prefix(op_kind_name(l->op->kind), "expert");
-    const KernelLayout layout = l->op->pass == PASS_FORWARD ? KERNEL_TN
-                                : g_str_has_suffix(op_kind_name(l->op->kind), "_dw")
-                                    ? KERNEL_NT
-                                    : KERNEL_NN;
+    const KernelLayout layout = l->op->pass == PASS_FORWARD                ? KERNEL_TN
+                                : op_kind_is_weights_gradient(l->op->kind) ? KERNEL_NT
+                                                                           : KERNEL_NN;
     /* Turned into 8 or 4 bits: the moving operand, row by row and column by column, once in the
      * forward and once, its gradient, in the backward. */
     if (is_narrow(l) && layout != KERNEL_NT && l->stack->convert > 0) {
@@ -419,10 +418,9 @@ static void list_kernels(Listing *l)
     case OP_GROUP_CONV2D_DX:
     case OP_CONV2D_DW:
     case OP_GROUP_CONV2D_DW:
-        list_convolution(l, !backward ? KERNEL_FORWARD
-                            : g_str_has_suffix(op_kind_name(kind), "_dw")
-                                ? KERNEL_WEIGHT_GRADIENT
-                                : KERNEL_INPUT_GRADIENT);
+        list_convolution(l, !backward                           ? KERNEL_FORWARD
+                            : op_kind_is_weights_gradient(kind) ? KERNEL_WEIGHT_GRADIENT
+                                                                : KERNEL_INPUT_GRADIENT);
         return;
     case OP_LAYER_NORM:
     case OP_RMS_NORM:

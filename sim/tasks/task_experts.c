@@ -231,8 +231,8 @@ void task_experts_compute(Lower *lower, const Instr *instr, double seconds)
     const bool backward = op->pass == PASS_BACKWARD,
                turns = backward && graph_tensor(graph, of->out[0])->role == ROLE_LOSS;
     StagePass *pass = pass_of(lower, instr, turns);
-    *(g_str_has_suffix(op_kind_name(op->kind), "_dw") ? &pass->weights_s
-                                                      : &pass->after_s) += seconds;
+    *(op_kind_is_weights_gradient(op->kind) ? &pass->weights_s : &pass->after_s) +=
+        seconds;
     pass->backward |= backward;
 }
 
