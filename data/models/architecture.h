@@ -254,7 +254,7 @@ void architecture_separate(ArchitectureSizes *sizes, const char *target, bool bo
 TensorId architecture_build(Graph *graph, const Architecture *architecture,
                             const ArchitectureSizes *sizes);
 
-/* --- pieces of a layer: data/models/layer.c --- */
+/* --- pieces of a layer: data/models/layer.c, mixer.c, feed_forward.c, arrangement.c --- */
 
 typedef struct {
     Graph *graph;
@@ -311,3 +311,14 @@ TensorId mixer_cross(Layer *l, TensorId x);
 void mixer_joint(Layer *const side[2], TensorId x[2]);
 /* RWKV's network. */
 TensorId mixer_channels(const Layer *l, TensorId x);
+
+/* The layer's network: dense of width `ffn`, experts, both, or one that a mixer brings. Then the
+ * dense one alone, its ops and parameters named by `part`. */
+TensorId feed_forward_build(Layer *l, TensorId x);
+TensorId feed_forward_dense(const Layer *l, const char *part, TensorId x, uint32_t ffn);
+
+/* norm(x) (1 + scale) + shift, the norm without weights; the condition's projections number `first`
+ * and the next make both. */
+TensorId layer_modulated(const Layer *l, const char *part, TensorId x, uint32_t first);
+/* A layer, with its norms and residuals. */
+TensorId arrangement_build(Layer *l, TensorId x);
