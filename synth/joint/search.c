@@ -276,9 +276,9 @@ static bool is_near(uint32_t n_stages, uint32_t best, bool any)
                : n_stages <= 2 * best && 2 * n_stages >= best;
 }
 
-/* Adds the counted runs of a problem: of all numbers of stages, or of those near the number that
- * `plain` found best on many GPUs. */
-static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
+/* Adds the counted runs of a problem whose backwards are split, or are not: of all numbers of
+ * stages, or of those near the number that `plain` found best on many GPUs. */
+static void add_counted(const JointSearch *j, const Run *plain, bool splits, GArray *runs)
 {
     const JointProblem *p = j->problems->pdata[plain->problem];
     const uint32_t best = plain->n_stages;
@@ -288,11 +288,10 @@ static void add_counted(const JointSearch *j, const Run *plain, GArray *runs)
         units += p->units[k];
     for (uint32_t w = 0; w < count_ways(j); w++) {
         JointWay way = WAY[w];
-        const bool splits = schedule_splits(way.schedule);
         const uint32_t last = MIN(units, p->n_layers / way.chunks);
         const bool outwards = splits && last > MANY_STAGES;
         const uint32_t from = outwards ? CLAMP(best, 2, last) : 2;
-        if (!is_counted(&way) ||
+        if (!is_counted(&way) || schedule_splits(way.schedule) != splits ||
             (p->keep &&
              !joint_way_is_for(j->menus->pdata[plain->problem], p, &way, j->target)))
             continue;
@@ -321,16 +320,31 @@ static const Run *best_of(const GArray *runs, uint32_t problem)
     return best;
 }
 
-/* The counted runs of all problems with a pipeline that is not much slower than the best one. */
+static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
+
+/* The best run of each number of microbatches with pipelines that take less than `far` times as
+ * long as the best one: those first that take least. */
+static GArray *best_runs(const JointSearch *j, const GArray *runs, double far)
+{
+    GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
+    for (uint32_t i = 0; i < j->problems->len; i++) {
+        const Run *run = best_of(runs, i);
+        if (run && run->walk_s < far * j->upper_s)
+            g_array_append_val(best, *run);
+    }
+    g_array_sort(best, by_run);
+    return best;
+}
+
+/* The counted runs of these problems. As a fast pipeline leaves less to the others, quick searches
+ * come first, of runs without split backwards, and what is made of the fastest pipelines. */
 static GArray *list_counted(const JointSearch *j, const GArray *plain, double far)
 {
+    g_autoptr(GArray) best = best_runs(j, plain, far);
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
-    for (uint32_t i = 0; i < j->problems->len; i++) {
-        const Run *best = best_of(plain, i);
-        if (best && best->walk_s < far * j->upper_s)
-            add_counted(j, best, runs);
-    }
-    g_array_sort(runs, by_least);
+    for (uint32_t splits = 0; splits < 2; splits++)
+        array_each (const Run, run, best)
+            add_counted(j, run, splits, runs);
     return runs;
 }
 
@@ -375,25 +389,10 @@ static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
 /* Few GPUs: searches again with more labels per state where that is promising. */
 static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
 {
+    g_array_sort(runs, by_run);
     array_each (Run, run, runs)
         if (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s)
             search(j, run, true, BEAM, n_best);
-}
-
-static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
-
-/* The best run of each number of microbatches with pipelines not much slower than the best. */
-static GArray *best_runs(const JointSearch *j, const GArray *runs)
-{
-    GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
-    for (uint32_t i = 0; i < j->problems->len; i++) {
-        const Run *run = best_of(runs, i);
-        if (run && run->walk_s < FAR * j->upper_s)
-            g_array_append_val(best, *run);
-    }
-    g_array_sort(best, by_run);
-    g_array_set_size(best, MIN(best->len, FINE));
-    return best;
 }
 
 /* --- kinds in an order --- */
@@ -431,7 +430,8 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
             run.problem++;
         search(j, &run, true, BEAM, n_best);
         g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
-        add_counted(j, &run, counted);
+        add_counted(j, &run, false, counted);
+        add_counted(j, &run, true, counted);
         search_counted(j, counted, true, n_best);
     }
 }
@@ -450,11 +450,13 @@ static void search_large(JointSearch *j, double headroom)
         order = synth_joint_orders(j->problems->pdata[0], MOST_ORDERS, &n);
         runs = g_array_new(FALSE, FALSE, sizeof(Run));
         search_orders(j, order, 0, MIN(FIRST_ORDERS, n), NULL, runs);
-        g_autoptr(GArray) some = best_runs(j, runs);
+        g_autoptr(GArray) some = best_runs(j, runs, FAR);
+        g_array_set_size(some, MIN(some->len, FINE));
         search_orders(j, order, MIN(FIRST_ORDERS, n), n, some, runs);
     } else
         runs = search_once(j, 0, n_best);
-    g_autoptr(GArray) best = best_runs(j, runs);
+    g_autoptr(GArray) best = best_runs(j, runs, FAR);
+    g_array_set_size(best, MIN(best->len, FINE));
     add_problems(j, j->menu, headroom, best);
     if (order)
         search_best_orders(j, best, first);

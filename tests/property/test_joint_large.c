@@ -108,14 +108,15 @@ static void test_more_work_is_never_worse(void **state)
 }
 
 /* Many equal GPUs: numbers of microbatches that wait little come first, with coarse groups, before
- * the work is spent (4.67 s; of GPT-3 175B on 1,024 99.7 s in place of 26.3). */
+ * the work is spent (4.67 s; of GPT-3 175B on 1,024 99.7 s in place of 26.3), and
+ * of counted runs the cheap ones (4.44 s). */
 static void test_many_equal(void **state)
 {
     (void)state;
     g_auto(Made) made =
         made_plan("joint", "Meta-Llama-3.1-70B:precision=bf16,global_batch=512",
                   "64x8xh100-sxm@8xib-ndr", "work=15");
-    assert_at_most(made.plan->iteration_time_s, 4.45);
+    assert_at_most(made.plan->iteration_time_s, 4.4);
 }
 
 int main(void)
