@@ -158,6 +158,8 @@ json_t *plan_words_experts_json(const Evaluation *evaluation)
             sharers = group_shards(&program->group[instr->group]);
         experts = graph_tensor(evaluation->graph, op->in[1])->dim[0];
     }
+    if (evaluation->plan->strategy.etp) /* whole ones on each GPU of tensor parallelism */
+        sharers = evaluation->plan->strategy.ep;
     return n == 0 ? json_null()
                   : json_pack("{s:i, s:i, s:i, s:i}", "of_a_layer", (int)experts,
                               "devices", whole == n ? 0 : (int)sharers, "layers", (int)n,

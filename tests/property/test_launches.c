@@ -307,7 +307,7 @@ static void test_files(void **state)
          "dp: 1\ntp: 8\nmicro_batch: 8\nsequence_parallel: on\n"},
         {"python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 8 "
          "--tensor-model-parallel-size 2 --num-layers 6",
-         "dp: 4\ntp: 2\nmicro_batch: 1\n"},
+         "dp: 4\ntp: 2\nmicro_batch: 1\nzero: 1\n"},
         {"distributed_type: MULTI_GPU\nnum_processes: 16\nmixed_precision: bf16\n",
          "!a world of 16 GPUs, and the cluster has 8"},
         {"torchrun x.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 "

@@ -44,8 +44,7 @@ static const Public PUBLIC[] = {
      "pp: 12\ndp: 8\ntp: 4\nmicro_batch: 2\n" STAGES_70 "recompute: full\n",
      "the settings in ./ds_config..json, --embed-layernorm, "
      "--sync-tp-duplicated-parameters, --pad-vocab-size-to 250880, "
-     "--train-weighted-split-paths-path /code/tr11-176B-ml/bigscience/train/tr11, "
-     "--deepspeed"},
+     "--train-weighted-split-paths-path /code/tr11-176B-ml/bigscience/train/tr11"},
     {"opt_175b.sh", "metaseq", 1024, "gpt2:layers=96",
      "global_batch=1024,seq=2048,precision=mixed",
      "dp: 128\ntp: 8\nmicro_batch: 8\nrecompute: full\nzero: 2\n", ""},
@@ -112,7 +111,7 @@ static const Public PUBLIC[] = {
     {"llama_factory_lora.yaml", "DeepSpeed", 8, LLAMA("32"),
      "global_batch=64,seq=2048,precision=bf16,train=lora:16,"
      "target=attention.q.+attention.values,weights=nf4",
-     "dp: 8\nmicro_batch: 1\nzero: 3\noffload: optimizer\n", ""},
+     "dp: 8\nmicro_batch: 1\nrecompute: full\nzero: 3\noffload: optimizer\n", ""},
     {"nanotron.yaml", "nanotron", 16, LLAMA("32"),
      "global_batch=64,seq=4096,precision=bf16",
      "pp: 2\ndp: 4\ntp: 2\nmicro_batch: 2\nschedule: gpipe\nlayers: 16 16\n"
@@ -135,6 +134,38 @@ static const Public PUBLIC[] = {
      "dp: 2\ntp: 4\nmicro_batch: 1\nrecompute: alternate\nsequence_parallel: on\nzero: "
      "3\n",
      ""},
+    {"ds_chat.sh", "DeepSpeed", 8, LLAMA("32"), "global_batch=64,seq=1024,precision=bf16",
+     "dp: 8\nmicro_batch: 4\nrecompute: full\nzero: 3\noffload: optimizer+parameters\n",
+     ""},
+    /* drivers recompute unasked */
+    {"swift_lora.sh", "DeepSpeed", 4, LLAMA("32"),
+     "global_batch=32,seq=2048,precision=bf16,train=lora:16,"
+     "target=all+scan+attention.values+ffn.gate",
+     "dp: 4\nmicro_batch: 1\nrecompute: full\nzero: 2\noffload: optimizer\n", ""},
+    {"megatron_swift.sh", "Megatron-LM", 8, LLAMA("32"),
+     "global_batch=32,seq=4096,precision=bf16-fp32-grads",
+     "dp: 4\ntp: 2\nmicro_batch: 1\nrecompute: selective\nsequence_parallel: on\n"
+     "zero: 1\noffload: optimizer\n",
+     ""},
+    {"openrlhf_sft.sh", "DeepSpeed", 8, LLAMA("32"),
+     "global_batch=256,seq=2048,precision=bf16",
+     "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 2\n", ""},
+    {"fsdp_offload.sh", "accelerate", 4, LLAMA("32"),
+     "global_batch=128,seq=2048,precision=bf16-fsdp",
+     "dp: 4\nmicro_batch: 2\nrecompute: full\nzero: 3\noffload: optimizer+parameters\n",
+     ""},
+    /* a file that is not there says its stage by its name */
+    {"llama_factory_full.yaml", "DeepSpeed", 8, LLAMA("32"),
+     "global_batch=16,seq=2048,precision=bf16",
+     "dp: 8\nmicro_batch: 1\nrecompute: full\nzero: 3\noffload: optimizer+parameters\n",
+     "the settings in examples/deepspeed/ds_z3_offload_config.json"},
+    {"neox.yml", "DeepSpeed", 16, "gpt2:layers=32",
+     "global_batch=128,seq=2048,precision=mixed",
+     "pp: 4\ndp: 2\ntp: 2\nmicro_batch: 4\nlayers: 8 8 8 8\nrecompute: full\nzero: 1\n",
+     ""},
+    {"foundry.yaml", "LLM Foundry", 8, "gpt2:layers=32",
+     "global_batch=256,seq=2048,precision=bf16-fsdp",
+     "dp: 8\nmicro_batch: 4\nrecompute: full\nzero: 3\n", ""},
 };
 
 static char *text_of(const Public *p, Launch **launch)
@@ -231,6 +262,13 @@ static void test_changes(void **state)
          "a world of 32 GPUs, and the cluster has 16"},
         {"hf_alpaca.sh", "full_shard auto_wrap", "shard_grad_op auto_wrap",
          "dp: 8\nmicro_batch: 2\nrecompute: full\nzero: 2\n"},
+        {"swift_lora.sh", "--max_length", "--gradient_checkpointing false --max_length",
+         "dp: 4\nmicro_batch: 1\nzero: 2\noffload: optimizer\n"},
+        {"llama_factory_full.yaml",
+         "bf16:", "disable_gradient_checkpointing: true\nbf16:",
+         "dp: 8\nmicro_batch: 1\nzero: 3\noffload: optimizer+parameters\n"},
+        {"swift_lora.sh", "$(expr 32 / $gpus)", "$(expr 8 \\* 2 - 8)",
+         "dp: 4\nmicro_batch: 1\nrecompute: full\nzero: 2\noffload: optimizer\n"},
         {"hf_alpaca.sh", "--gradient_checkpointing True",
          "--gradient_checkpointing False", "dp: 8\nmicro_batch: 2\nzero: 3\n"},
     };

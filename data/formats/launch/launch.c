@@ -27,15 +27,14 @@ static bool says(const Launch *launch, LaunchWord word, const char *text)
     return g_strcmp0(launch->value[word], text) == 0;
 }
 
-static bool is_titan(const Launch *launch)
+static bool launch_is(const Launch *launch, const char *framework)
 {
-    return strcmp(launch->framework, "torchtitan") == 0;
+    return strcmp(launch->framework, framework) == 0;
 }
 
-/* accelerate's shards are of all ranks of a sequence, and axolotl's of all ranks with experts. */
-static bool is_accelerate(const Launch *launch)
+static bool is_titan(const Launch *launch)
 {
-    return strcmp(launch->framework, "accelerate") == 0;
+    return launch_is(launch, "torchtitan");
 }
 
 /* --- the model's keys --- */
@@ -73,7 +72,7 @@ static uint32_t local_batch_of(const Launch *launch)
 static uint32_t seq_of(const Launch *launch)
 {
     const uint32_t seq = said_number(launch, WORD_SEQ);
-    return !seq && is_titan(launch) ? TITAN_SEQ : seq;
+    return seq ? seq : is_titan(launch) ? TITAN_SEQ : said_number(launch, WORD_USUAL_SEQ);
 }
 
 /* Samples of a microbatch on a replica; 0: not said. Without pipelines torchtitan's local batch
@@ -98,7 +97,7 @@ static uint32_t batch_of(const Launch *launch, uint32_t n_devices)
                    world = n_devices / shared_by(launch),
                    steps = MAX(said_number(launch, WORD_MICROBATCHES), 1);
     const bool unsaid = /* how many prompts have how many samples */
-        strcmp(launch->framework, "verl") == 0 && !launch->value[WORD_MICROBATCHES];
+        launch_is(launch, "verl") && !launch->value[WORD_MICROBATCHES];
     return batch || unsaid ? batch
            : tokens && seq ? tokens / seq
            : is_titan(launch)
@@ -119,8 +118,10 @@ static const char *launch_precision(const Launch *launch)
         return "single";
     return !launch->value[WORD_NUMBERS] && !is_titan(launch) ? NULL
            : megatron && !short_sums                         ? "bf16-fp32-grads"
-           : is_titan(launch) || is_accelerate(launch)       ? "bf16-fsdp"
-                                                             : "bf16";
+           : is_titan(launch) || launch_is(launch, "accelerate") ||
+                   launch_is(launch, "LLM Foundry")
+               ? "bf16-fsdp"
+               : "bf16";
 }
 
 char *launch_model_keys(const Launch *launch, uint32_t n_devices)
@@ -282,10 +283,12 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
     s->zero = said_number(launch, WORD_ZERO);
     if (s->zero == 3 && says(launch, WORD_RESHARD, "off"))
         s->zero = 2;
-    s->zero_ranks = says(launch, WORD_ZERO_RANKS, "node")
-                        ? world_of(launch) / MAX(said_number(launch, WORD_NODES), 1)
-                        : launch_product(said_number(launch, WORD_ZERO_RANKS),
-                                         is_accelerate(launch) ? s->cp * s->ep : 1);
+    s->zero_ranks =
+        says(launch, WORD_ZERO_RANKS, "node")
+            ? world_of(launch) / MAX(said_number(launch, WORD_NODES), 1)
+            : launch_product(said_number(launch, WORD_ZERO_RANKS),
+                             /* of all ranks of a sequence, and with experts */
+                             launch_is(launch, "accelerate") ? s->cp * s->ep : 1);
     if (is_titan(launch)) {
         const uint32_t shard = said_number(launch, WORD_SHARD); /* -1 and none: all */
         s->zero_ranks = shard ? launch_product(shard, MAX(s->cp, 1)) : replicas / copies;
@@ -293,7 +296,7 @@ static void set_states(const Launch *launch, Strategy *s, uint32_t replicas)
     }
     if (instances > 1)
         s->zero_ranks = replicas / instances;
-    s->zero = replicas > 1 || s->offload ? s->zero : 0;
+    s->zero = replicas > 1 || (s->offload && s->zero > 1) ? s->zero : 0;
     if (s->zero_ranks >= replicas || s->zero == 0)
         s->zero_ranks = 0;
 }
@@ -372,8 +375,7 @@ static bool set_batches(const Launch *launch, uint32_t batch, uint32_t dp, Strat
 static uint32_t cp_comm_of(const Launch *launch, const Graph *graph)
 {
     const bool said = launch->value[WORD_CP_COMM] != NULL;
-    if (says(launch, WORD_CP_COMM, "a2a") ||
-        (!said && strcmp(launch->framework, "DeepSpeed") == 0))
+    if (says(launch, WORD_CP_COMM, "a2a") || (!said && launch_is(launch, "DeepSpeed")))
         return CP_COMM_A2A;
     if (says(launch, WORD_CP_COMM, "a2a+p2p"))
         return CP_COMM_A2A_P2P;
@@ -416,9 +418,11 @@ bool launch_strategy(const Launch *launch, const Graph *graph, uint32_t n_device
     s.ep = MAX(said_number(launch, WORD_EP), 1);
     s.etp = s.ep > 1 && tp > 1 && said_number(launch, WORD_ETP) == 1;
     s.dp = n_devices / shared;
-    s.offload = says(launch, WORD_OFFLOAD, "optimizer")
-                    ? g_intern_static_string("optimizer")
-                    : NULL;
+    s.offload =
+        !launch->value[WORD_OFFLOAD] ? NULL
+        : says(launch, WORD_PARAMETERS, "on") && said_number(launch, WORD_ZERO) == 3
+            ? g_intern_static_string("optimizer+parameters")
+            : g_intern_static_string("optimizer");
     s.cp_comm = s.cp > 1 ? cp_comm_of(launch, graph) : CP_COMM_ALLGATHER;
     if (s.cp_comm == CP_COMM_A2A_P2P && launch->value[WORD_CP_SIZES])
         s.a2a_ranks =

@@ -74,13 +74,14 @@ bool launch_take(const GArray *names, const char *framework, const char *name,
     bool known = false;
     array_each (const LaunchName, row, names) {
         const char *equal = row->says ? strchr(row->says, '=') : NULL;
-        const size_t n = equal ? (size_t)(equal - row->says) : 0;
+        g_autofree char *form =
+            equal ? g_strndup(row->says, (gsize)(equal - row->says)) : NULL;
         const char *word = !row->says ? text
                            : equal    ? equal + 1
                                       : row->says,
                    *said = text ? text : "true"; /* a switch */
         if (strcmp(row->framework, framework) != 0 || !name_is(row, name) ||
-            (equal && (strlen(said) != n || strncmp(said, row->says, n) != 0)) || !word ||
+            (form && !g_pattern_match_simple(form, said)) || !word ||
             !word_has_sense(row->word, word))
             continue;
         /* a flag that divides states says less than another one that divides more of them */
@@ -101,7 +102,7 @@ void launch_write(const GArray *names, const char *framework, char *const *value
     array_each (const LaunchName, row, names) {
         const char *equal = row->says ? strchr(row->says, '=') : NULL;
         if (strcmp(row->framework, framework) != 0 || row->word == WORD_NOTHING ||
-            said[row->word] || !value[row->word] ||
+            said[row->word] || !value[row->word] || (equal && *row->says == '*') ||
             (row->says && strcmp(equal ? equal + 1 : row->says, value[row->word]) != 0))
             continue;
         g_autofree char *text =

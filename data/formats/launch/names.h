@@ -6,6 +6,9 @@
  *     on            the name is a switch, which says that the word is "on": --sequence-parallel
  *     all_gather=allgather   with the value all_gather it says that the word is "allgather"
  *     fp8=*         written once, whatever the value
+ *     *zero3*=3     with any value of this form: a file's name says its stage
+ *
+ * A name "$ swift sft" is a command, whose first two words say what its driver does unasked.
  *
  * docs/launches.md lists the versions whose sources the names were read in. */
 #pragma once
@@ -32,7 +35,8 @@
     X(CAPACITY) X(PADDED) X(SCORE) X(EXPERT_GROUPS) X(TOP_GROUPS) X(SHARED_GATE)            \
     X(EXPERT_LAYERS) X(LATENT) X(Q_RANK) X(KV_RANK) X(OWN_KEY) X(SHARED_KEY)                \
     X(VALUE_SIZE) X(ROTARY_PART) X(BACKEND) X(ONCE) X(BESIDE) X(OTHER_FILE) X(TRAINER)     \
-    X(ADAPTER) X(ADAPTER_RANK) X(TARGET) X(WEIGHTS)
+    X(ADAPTER) X(ADAPTER_RANK) X(TARGET) X(WEIGHTS) X(PARAMETERS) X(FRAMEWORK)            \
+    X(USUAL_RECOMPUTE) X(USUAL_SEQ)
 /* clang-format on */
 
 #define LAUNCH_ID(id) WORD_##id,

@@ -47,23 +47,34 @@ static const char *shell_close(const char *p, char open, char close)
     return p;
 }
 
-/* $((...)): the names in it need no '$'. */
-static bool expand_arithmetic(const Shell *s, const char **at, uint32_t depth,
-                              GString *out)
+/* A number by an expression, in which names need no '$'. */
+static bool expand_number(const Shell *s, const char *text, uint32_t depth, GString *out)
 {
-    const char *end = shell_close(*at + 3, '(', ')');
     g_autoptr(GString) inner = g_string_new(NULL);
-    if (!g_str_has_prefix(end, "))"))
-        return shell_fail(s, "))");
-    for (const char *p = *at + 3; p < end;)
+    for (const char *p = text; *p;)
         if (*p != '$')
             g_string_append_c(inner, *p++);
         else if (!shell_expand(s, &p, depth + 1, inner))
             return false;
     g_autofree char *number = launch_arithmetic(inner->str, s->variable);
     g_string_append(out, number ? number : inner->str);
-    *at = end + 2;
     return true;
+}
+
+/* $((...)), and $(expr ...); the output of another command is not known. */
+static bool expand_output(const Shell *s, const char **at, uint32_t depth, GString *out)
+{
+    const bool whole = (*at)[2] == '(';
+    const char *begin = *at + 2 + whole, *end = shell_close(begin, '(', ')');
+    g_autofree char *plain = g_strndup(begin, (gsize)(end - begin));
+    const bool expr = g_str_has_prefix(g_strstrip(plain), "expr ");
+    if (!g_str_has_prefix(end, whole ? "))" : ")"))
+        return shell_fail(s, whole ? "))" : ")");
+    *at = end + 1 + whole;
+    if (expr)
+        g_strdelimit(plain, "\\'\"", ' ');
+    return (!whole && !expr) ||
+           expand_number(s, plain + (expr ? strlen("expr ") : 0), depth, out);
 }
 
 /* Puts what '$' stands for at the end of `out`. */
@@ -72,18 +83,8 @@ static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GStrin
     const char *p = *at + 1;
     if (depth > MOST_DEPTH)
         return shell_fail(s, "fewer variables in one another");
-    if (p[0] == '(' && p[1] == '(')
-        return expand_arithmetic(s, at, depth, out);
-    if (*p == '(') { /* the output of a command is not known */
-        uint32_t open = 0;
-        do {
-            open += *p == '(';
-            open -= *p == ')';
-            p++;
-        } while (*p && open > 0);
-        *at = p;
-        return open == 0 || shell_fail(s, ")");
-    }
+    if (*p == '(')
+        return expand_output(s, at, depth, out);
     const bool braced = *p == '{';
     p += braced;
     const char *begin = p;
@@ -117,20 +118,23 @@ static bool shell_expand(const Shell *s, const char **at, uint32_t depth, GStrin
     return true;
 }
 
+/* Where a word begins, behind blanks and the ends of lines that go on. */
+static const char *shell_blanks(Shell *s, const char *p)
+{
+    for (;; s->line++, p += 2) {
+        p += strspn(p, " \t\r");
+        if (p[0] != '\\' || p[1] != '\n')
+            return p;
+    }
+}
+
 /* Reads a word: quotes are taken off, variables put in. A bare variable, or an array in quotes,
  * may be several words, which '\n' parts. False at its end of the command, *good false on
  * failure. */
 static bool next_word(Shell *s, const char **at, GString *word, bool *good)
 {
-    const char *p = *at;
+    const char *p = shell_blanks(s, *at);
     g_string_truncate(word, 0);
-    for (;;) { /* blanks, and the ends of lines that go on */
-        p += strspn(p, " \t\r");
-        if (p[0] != '\\' || p[1] != '\n')
-            break;
-        s->line++;
-        p += 2;
-    }
     char quote = '\0';
     bool any = false;
     for (; *p; any = true) {
@@ -216,7 +220,7 @@ static bool read_command(Shell *s, const char **at)
     g_autoptr(GString) word = g_string_new(NULL);
     bool good = true;
     for (;;) {
-        *at += strspn(*at, " \t\r");
+        *at = shell_blanks(s, *at);
         if (g_str_has_prefix(*at, "export "))
             *at += strlen("export ");
         const size_t n = assignment_at(*at);
@@ -286,6 +290,11 @@ static bool shell_options(const char *file, const char *text,
     }
     for (uint32_t i = 0; i < word->len; i++) {
         const char *name = word->pdata[i], *equal = strchr(name, '=');
+        if (i + 1 < word->len && (i == 0 || *(char *)word->pdata[i - 1] == '\n')) {
+            g_autofree char *command =
+                g_strdup_printf("$ %s %s", name, (char *)word->pdata[i + 1]);
+            option(data, command, NULL);
+        }
         if (equal && g_regex_match_simple("^\\+*[a-z_]+\\.[a-z_.]+=", name, 0, 0)) {
             /* an override of Hydra's */
             name += strspn(name, "+");
@@ -315,9 +324,10 @@ typedef struct {
     const char *file;
     Launch *launch;
     GArray *names;
-    bool titan;        /* lines of torchtitan, whose table has whole sections */
-    bool deepspeed;    /* its configuration is part of another one */
-    uint32_t taken[9]; /* names of each framework */
+    const json_t *root; /* of a tree */
+    bool titan;         /* lines of torchtitan, whose table has whole sections */
+    bool deepspeed;     /* its configuration is part of another one */
+    uint32_t taken[11]; /* names of each framework */
 } Reading;
 
 /* In the order in which they are asked. */
@@ -330,6 +340,7 @@ static const struct {
 } TABLE[] = {
     {"torchtitan", "torchtitan", false, "fsdp", NULL},
     {"DeepSpeed", "deepspeed", false, "deepspeed-2", NULL},
+    {"DeepSpeed", "drivers", false, "deepspeed-2", NULL}, /* read only */
     {"verl", "verl", false, "", NULL},
     {"accelerate", "accelerate", false, "fsdp", NULL},
     {"FlagScale", "megatron", true, "flagscale", "(^|\\.)system\\."},
@@ -337,6 +348,7 @@ static const struct {
     {"metaseq", "metaseq", true, "", NULL},
     {"nanotron", "nanotron", false, "", NULL},
     {"torchtune", "torchtune", false, "fsdp", NULL},
+    {"LLM Foundry", "foundry", false, "llm-foundry", NULL},
 };
 
 static void add_unknown(Reading *r, const char *name, const char *text)
@@ -422,10 +434,25 @@ static void plain_items(char *list)
     g_strchomp(list);
 }
 
+/* The value that a text "${variables.max_seq_len}" stands for; itself, if it is none. */
+static const json_t *plain_value(const Reading *r, const json_t *value)
+{
+    const char *text = json_string_value(value);
+    const json_t *at = r->root;
+    if (!text || !g_str_has_prefix(text, "${") || strcspn(text, "}") + 1 != strlen(text))
+        return value;
+    g_autofree char *path = g_strndup(text + 2, strlen(text) - 3);
+    g_auto(GStrv) part = g_strsplit(path, ".", -1);
+    for (uint32_t i = 0; part[i]; i++)
+        at = json_object_get(at, part[i]);
+    return at && !json_is_object(at) ? at : value;
+}
+
 static void flatten(Reading *r, const char *path, const json_t *value)
 {
     const char *key;
     json_t *member;
+    value = plain_value(r, plain_value(r, value));
     if (json_is_object(value)) {
         json_object_foreach ((json_t *)value, key, member) {
             g_autofree char *inner =
@@ -449,8 +476,11 @@ static bool read_tree(Reading *r, const char *text, size_t length, bool json,
     json_error_t wrong;
     json_t *root = json ? json_loadb(text, length, 0, &wrong)
                         : yaml_to_json(r->file, text, length, error);
+    if (!root && json) /* YAML in brackets, as GPT-NeoX has it */
+        root = yaml_to_json(r->file, text, length, NULL);
     if (!root)
         return json && refuse(error, "%s:%d: %s", r->file, wrong.line, wrong.text);
+    r->root = root;
     flatten(r, "", root);
     json_decref(root);
     return true;
@@ -496,7 +526,8 @@ static void take_flag(void *data, const char *name, const char *text)
     char **nodes = &r->launch->value[WORD_NODES];
     if (!text && strcmp(name, "nnodes") == 0) { /* of the scheduler */
         put_block(*nodes, g_strdup("?"));
-    } else if (!take_name(r, name, plain_switch(text)) && !(path && is_beside(name)))
+    } else if (!take_name(r, name, plain_switch(text)) && *name != '$' &&
+               !(path && is_beside(name)))
         add_unknown(r, option, text);
 }
 
@@ -549,6 +580,31 @@ static const char TITAN[] =
     "\\bTrainer\\.Config\\(|^[ \t]*config\\.(parallelism|training|"
     "activation_checkpoint)(\\.[a-z_]+)? *=";
 
+/* The framework with the most names, unless one of them says it. False: no name is known. */
+static bool settle_framework(const Reading *r)
+{
+    Launch *launch = r->launch;
+    char *const *said = launch->value;
+    uint32_t best = r->deepspeed;
+    for (uint32_t t = 1; !r->deepspeed && t < G_N_ELEMENTS(TABLE); t++)
+        best = r->taken[t] > r->taken[best] ? t : best;
+    if (r->taken[best] == 0)
+        return false;
+    for (uint32_t t = 0; said[WORD_FRAMEWORK] && t < G_N_ELEMENTS(TABLE); t++)
+        best = strcmp(TABLE[t].framework, said[WORD_FRAMEWORK]) == 0 ? t : best;
+    if (best > 0 && TABLE[best - 1].section && r->taken[best - 1] > 0)
+        best--;
+    const bool own = said[WORD_ZERO] || r->titan || TABLE[best].section;
+    launch->framework = TABLE[best].framework;
+    launch->flags = TABLE[best].flags ? TABLE[best].names : "";
+    launch->runtime = said[WORD_LOSS_FUSION] && g_strcmp0(said[WORD_LOSS_IMPL], "te") == 0
+                          ? "megatron-te-loss"
+                      : own                ? TABLE[best].runtime
+                      : said[WORD_TRAINER] ? "ddp"
+                                           : "";
+    return true;
+}
+
 Launch *launch_parse(const char *file, const char *text, size_t length, GError **error)
 {
     g_autoptr(Launch) launch = g_new0(Launch, 1);
@@ -579,25 +635,17 @@ Launch *launch_parse(const char *file, const char *text, size_t length, GError *
                           : read_tree(&r, text, length, json, error);
     take_steps(copy, launch);
     take_target(&r);
-    uint32_t best = r.deepspeed;
-    for (uint32_t t = 1; !r.deepspeed && t < G_N_ELEMENTS(TABLE); t++)
-        best = r.taken[t] > r.taken[best] ? t : best;
-    if (good && r.taken[best] == 0)
-        refuse(error,
-               "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, accelerate "
-               "or Hugging Face, and no name in it is known",
-               file);
-    if (best > 0 && TABLE[best - 1].section && r.taken[best - 1] > 0)
-        best--;
-    char *const *said = launch->value;
-    const bool own = said[WORD_ZERO] || r.titan || TABLE[best].section;
-    launch->framework = TABLE[best].framework;
-    launch->flags = TABLE[best].flags ? TABLE[best].names : "";
-    launch->runtime = said[WORD_LOSS_FUSION] && g_strcmp0(said[WORD_LOSS_IMPL], "te") == 0
-                          ? "megatron-te-loss"
-                      : own ? TABLE[best].runtime
-                            : "";
-    return good && r.taken[best] > 0 ? g_steal_pointer(&launch) : NULL;
+    if (!launch->value[WORD_RECOMPUTE]) /* as the driver does unasked */
+        launch->value[WORD_RECOMPUTE] =
+            g_steal_pointer(&launch->value[WORD_USUAL_RECOMPUTE]);
+    if (launch->value[WORD_PARAMETERS] && !launch->value[WORD_OFFLOAD])
+        add_unknown(&r, "offloaded parameters without the optimizer", NULL);
+    if (good && !settle_framework(&r))
+        return refused(error,
+                       "%s: expected a launch of Megatron-LM, DeepSpeed, torchtitan, "
+                       "accelerate or Hugging Face, and no name in it is known",
+                       file);
+    return good ? g_steal_pointer(&launch) : NULL;
 }
 
 static Launch *launch_parse_file(const char *file, GError **error)
@@ -622,7 +670,7 @@ static void launch_join(Launch *launch, const char *file)
         other = other || !path[i] ? other : launch_parse_file(path[i], NULL);
         g_free(path[i]);
     }
-    if (name && !other) /* first, as what says most */
+    if (name && !other && strchr(name, '.')) /* first, as what says most */
         g_ptr_array_insert(launch->unknown, 0,
                            g_strdup_printf("the settings in %s", name));
     if (!other)
