@@ -266,6 +266,36 @@ static void test_slurm(void **state)
     program_runs(sandbox, "cluster import odd.txt --gpu t4 -o x.yaml");
 }
 
+/* Features say what a type leaves open, and nothing against it. */
+static void test_slurm_features(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gres, *features, *type;
+    } NODE[] = {
+        {"gpu:a100:1", "a100_40gb", "a100-40g"},
+        {"gpu:a100:2", "ib,40gb,hdr", "a100-40g"},
+        {"gpu:a100:4", "a100-pcie-40gb,sapphire", "a100-pcie-40g"},
+        {"gpu:a100:8", "pcie,gpu_mem:40GB", "a100-pcie-40g"},
+        {"gpu:a100:16", "h100,mem_512gb", "a100-80g"},
+        {"gpu:v100:1", "v100_32gb", "v100-32g"},
+        {"gpu:h100:1", "h100_nvl", "h100-nvl"},
+        {"gpu:h100:2", "genoa,h100_pcie", "h100-pcie"},
+        {"gpu:1", "CLASS:SH3_G4TF64,GPU_SKU:A100_SXM4,GPU_MEM:40GB", "a100-40g"},
+    };
+    for (uint32_t i = 0; i < G_N_ELEMENTS(NODE); i++) {
+        g_autoptr(Sandbox) sandbox = sandbox_new();
+        g_autofree char *list = g_strdup_printf(
+            "NODELIST GRES AVAIL_FEATURES\nn1 %s %s\n", NODE[i].gres, NODE[i].features);
+        sandbox_write(sandbox, "n.txt", list);
+        json_t *json = program_json(sandbox, "cluster import n.txt --json");
+        json_t *types = json_object_get(json, "types");
+        if (!json_object_get(types, NODE[i].type) || json_object_size(types) != 1)
+            fail_msg("%s", list);
+        json_decref(json);
+    }
+}
+
 static void test_slurm_samples(void **state)
 {
     (void)state;
@@ -418,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_matrix),
         cmocka_unit_test(test_rings_of_some),
         cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_slurm_features),
         cmocka_unit_test(test_kubernetes),
         cmocka_unit_test(test_lists_of_gpus),
         cmocka_unit_test(test_slurm_samples),

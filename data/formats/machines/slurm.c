@@ -115,7 +115,7 @@ static const struct {
                 {"^(\\S+)", "\\sGres=(\\S+)", "^$()", "\\s(?:Available)?Features=(\\S+)",
                  "\\sState=(\\S+)"}},
                {"(?m)^(?:Name:|[-\\s]*\"?apiVersion\"?:)",
-                {"(?:kubernetes\\.io/hostname|\\sname)" LABEL,
+                {"(?:kubernetes\\.io/hostname|[\\s\"]name)" LABEL,
                  "\\.com/gpu(?:\\.count)?\"?[=:]\\s*\"?([0-9]+)",
                  "(?:\\.com/gpu\\.product(?:-name)?|gke-accelerator|/gpu-type)" LABEL,
                  "io/instance-type" LABEL, "(unschedulable): true"}}};
@@ -293,22 +293,44 @@ SlurmFile *slurm_parse(const char *file, const char *text, GError **error)
 
 /* --- clusters --- */
 
+/* The sheet of a type with one more word of a node, "a100" with "40gb", of "gpu_mem:40gb", too;
+ * `text` then has the word. NULL: there is none. */
+static const DeviceSheet *sheet_with(const Sheets *sheets, GString *text,
+                                     const char *feature)
+{
+    for (const char *word = feature, *end;; word = end + 1) {
+        g_autofree char *more =
+            g_strconcat(text->str, text->len > 0 ? " " : "", word, NULL);
+        const DeviceSheet *sheet = sheets_device(sheets, more, NULL);
+        if (sheet)
+            g_string_assign(text, more);
+        end = strpbrk(word, ":_");
+        if (sheet || !end)
+            return sheet;
+    }
+}
+
 const DeviceSheet *slurm_sheet(const SlurmNode *node, const SlurmGpus *gpus,
                                const Sheets *sheets)
 {
-    if (*gpus->type)
-        return sheets_device(sheets, gpus->type, NULL);
     g_auto(GStrv) features = g_strsplit_set(node->features, ",&|", -1);
-    const DeviceSheet *found = NULL;
-    for (char **feature = features; *feature; feature++) {
-        const DeviceSheet *sheet = sheets_device(sheets, *feature, NULL);
-        if (sheet && found && sheet != found)
+    g_autoptr(GString) text = g_string_new(gpus->type);
+    const bool typed = *gpus->type != '\0';
+    const DeviceSheet *found = typed ? sheets_device(sheets, gpus->type, NULL) : NULL;
+    const guint n = g_strv_length(features);
+    for (guint i = 0; i < 2 * n && (found || !typed);
+         i++) { /* "pcie" after "40gb", too */
+        const DeviceSheet *sheet = sheet_with(sheets, text, features[i % n]),
+                          *other = typed || sheet || i >= n
+                                       ? NULL
+                                       : sheets_device(sheets, features[i], NULL);
+        if (other && other != found)
             return NULL;
         found = sheet ? sheet : found;
     }
     g_autofree char *machine = machines_instance(node->features), /* 8xh100-sxm@... */
         *device = g_strndup(machine, strcspn(machine, "@"));
-    const char *times = strchr(device, 'x');
+    const char *times = typed ? NULL : strchr(device, 'x');
     return found || !times ? found : sheets_device(sheets, times + 1, NULL);
 }
 
