@@ -33,11 +33,13 @@ FREE_DEFINE(sheets_free, Sheets, sheets,
             free_each(sheets->link, sheets->nvlink.row, sheets->xgmi.row,
                       sheets->pcie.row));
 
+/* In any case, with '_' and blanks as '-'. */
 static bool sheet_is_called(const char *own, char **alias, const char *name)
 {
-    bool called = own && g_ascii_strcasecmp(own, name) == 0;
+    g_autofree char *plain = g_strdelimit(g_strdup(name), "_ ", '-');
+    bool called = own && g_ascii_strcasecmp(own, plain) == 0;
     for (; !called && alias && *alias; alias++)
-        called = g_ascii_strcasecmp(*alias, name) == 0;
+        called = g_ascii_strcasecmp(*alias, plain) == 0;
     return called;
 }
 

@@ -92,17 +92,28 @@ bool machines_spec_is(const char *text)
 {
     g_autofree char *first = g_strndup(text, strcspn(text, "@+,")),
                     *instance = machines_instance(g_strstrip(first));
-    return *instance || g_regex_match_simple("^[0-9]+ *[x*]", text, 0, 0);
+    return *instance ||
+           g_regex_match_simple("^[0-9]+(?: *[x*]| +[a-zA-Z])(?!.*\\.yaml$)", text, 0, 0);
 }
 
-/* A group without blanks, "8xH100-SXM" of "8 x H100 SXM", and with the machine that an instance's
- * name stands for. Caller frees. */
+/* A text with what a pattern matches in another form. Caller frees. */
+static char *replaced(const char *text, const char *pattern, const char *form)
+{
+    g_autoptr(GRegex) regex =
+        g_regex_new(pattern, G_REGEX_RAW | G_REGEX_CASELESS, 0, NULL);
+    return g_regex_replace(regex, text, -1, 0, form, 0, NULL);
+}
+
+/* A group without blanks: "8xH100-SXM" of "8 x H100 SXM" and of "8 H100 SXM", "2x8xH100" of "2 nodes
+ * of 8 H100"; and with the machine that an instance's name stands for. Caller frees. */
 static char *group_plain(char *group)
 {
-    g_autoptr(GRegex) times =
-        g_regex_new(" *(?<=[0-9 ])([x*@,]) *", G_REGEX_RAW, 0, NULL);
-    g_autofree char *tight =
-        g_regex_replace(times, g_strstrip(group), -1, 0, "\\1", 0, NULL);
+    g_autofree char *plain = replaced(
+        g_strstrip(group),
+        "^([0-9]+) +(?:node|machine|server|host)s?\\b(?: +(?:of|with)\\b| *[x*])? *",
+        "\\1x");
+    g_autofree char *close = replaced(plain, " *(?<=[0-9 ])([x*@,]) *", "\\1");
+    g_autofree char *tight = replaced(close, "^((?:[0-9]+x)?[0-9]+) +(?=[a-z])", "\\1x");
     g_strdelimit(tight, "*", 'x');
     const size_t head = strcspn(tight, "@,"), digits = strspn(tight, "0123456789"),
                  count = digits && tight[digits] == 'x' ? digits + 1 : 0;

@@ -611,6 +611,12 @@ static void test_machines_in_a_word(void **state)
          "machines: [{device: h100-sxm, gpus: 8, count: 4, nic: ib-ndr, nics: 8}]\n"},
         {"4x8xh100-sxm@8x400Gb/s",
          "machines: [{device: h100-sxm, gpus: 8, count: 4, nic: eth-400, nics: 8}]\n"},
+        {"2 nodes of 8xH100 80GB @8xNDR400 + 1 machine 4xA100 40GB @ cx7",
+         "machines: [{device: h100-sxm, gpus: 8, count: 2, nic: ib-ndr, nics: 8},\n"
+         "           {device: a100-40g, gpus: 4, nic: ib-ndr}]\n"},
+        {"8 A100_SXM4 80GB", "machines: [{device: a100-80g, gpus: 8}]\n"},
+        {"2 servers x 4 v100_pcie@hdr200",
+         "machines: [{device: v100-pcie-16g, gpus: 4, count: 2, nic: ib-hdr}]\n"},
         {"2x4xv100@25GbE", "machines: [{device: v100, gpus: 4, count: 2, nic: 25G}]\n"},
         {"8xh20,host_memory=2TB,price=9.5 USD/h+2x8xh20@ib-ndr,price=9USD/h",
          "machines: [{device: h20, gpus: 8, nic: ib-ndr, host_memory: 2TB, price: 9.5 "
