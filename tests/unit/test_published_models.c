@@ -211,6 +211,23 @@ static const Published PUBLISHED[] = {
     {7721324544, SIZES(4096, 11008, 32, 32, 32, 151936) QWEN2 UNTIED},
     {595776512, SIZES(1024, 3072, 28, 16, 8, 151669) QWEN3 TIED},
     {302863104, SIZES(768, 1152, 24, 3, 1, 262144) GEMMA3},
+    {8015581184,
+     "'model_type':'llada','block_type':'llama','alibi':false,'d_model':4096,"
+     "'embedding_size':126464,'include_bias':false,'include_qkv_bias':false,"
+     "'max_sequence_length':4096,'mlp_hidden_size':12288,'n_heads':32,"
+     "'n_kv_heads':32,'n_layers':32,'vocab_size':126464,'weight_tying':false"},
+    {7615616512,
+     SIZES(3584, 18944, 28, 28, 4, 152064) "'model_type':'Dream',"
+                                           "'use_sliding_window':false" UNTIED},
+    /* without the one bias of the gated network, 768 numbers a layer */
+    {305368320 - 12 * 768,
+     "'model_type':'new','hidden_size':768,'intermediate_size':3072,"
+     "'num_hidden_layers':12,'num_attention_heads':12,'vocab_size':250048,"
+     "'max_position_embeddings':8192,'type_vocab_size':1,'hidden_act':'gelu',"
+     "'position_embedding_type':'rope','hidden_dropout_prob':0.1"},
+    /* flat, with keys of the image that count nothing */
+    {629649536, SIZES(896, 4864, 24, 14, 2, 151647) "'model_type':'llava_qwen',"
+                                                    "'mm_hidden_size':1152" UNTIED},
     {111050496, "'model_type':'gpt2','activation_function':'gelu','n_inner':3072,"
                 "'n_embd':768,'n_head':12,'n_layer':10,'n_positions':2048"},
     {2775864320, PYTHIA(2560, 10240, 32, 32, 50432)},
