@@ -13,7 +13,7 @@
 -- policy by op, its default, computes every second product again (`alternate`).
 -- The launcher's first page has no plans; those with the same figures on its next page are taken. Its third prints tp=4 pp=1 of Llama 2 13B, whose
 -- recipe at that commit has tp=1 pp=4, as the fourth page with the same figure. Interleaving, attention's library, and where user buffers are on, are
--- those of its recipes (launcher_scripts/conf). Keys and values go around a ring, as by default in Megatron-Core. Calibrated on some models of each type of GPU, tested on the others.
+-- those of its recipes (launcher_scripts/conf). Automodel's are in examples/benchmark/configs: ep of GPT-OSS, and that Kimi K2 computes all again. Keys and values go around a ring, as by default in Megatron-Core. Calibrated on some models of each type of GPU, tested on the others.
 WITH page AS (
     SELECT * FROM modern_automodel UNION ALL SELECT * FROM modern_bigscience_tr11 UNION ALL SELECT * FROM modern_bigscience_v100
     UNION ALL SELECT * FROM modern_colossalai UNION ALL SELECT * FROM modern_dgxc_benchmarking UNION ALL SELECT * FROM modern_flagperf
@@ -120,7 +120,7 @@ trial AS (
              WHEN page.tp = '' AND early.tp THEN early.pp WHEN misprinted THEN 4 ELSE max(1, CAST(page.pp AS INTEGER)) END AS pps,
         max(1, CAST(page.cp AS INTEGER)) AS cps, CASE WHEN page.source_id = 'nemo_launcher' AND (page.pp > '1' OR early.pp > 1 OR misprinted)
              THEN CASE page.model WHEN 'LLAMA2-70B' THEN 20 WHEN 'LLAMA2-13B' THEN 10 WHEN 'LLAMA3-70B' THEN 10 ELSE 1 END
-             ELSE max(1, CAST(page.vp AS INTEGER)) END AS vps, max(1, CAST(page.ep AS INTEGER)) AS eps,
+             ELSE max(1, CAST(page.vp AS INTEGER)) END AS vps, CASE WHEN page.model = 'GPT-OSS 120B' THEN 64 ELSE max(1, CAST(page.ep AS INTEGER)) END AS eps, -- its recipe's
         CAST(page.n_gpus AS INTEGER) AS n,
         -- the script of neuron_sp exchanges parameters and states after its steps; its DDP runs, without no_sync, exchange gradients in each
         -- micro-batch beside the backward, for which one exchange after all stands
@@ -142,6 +142,16 @@ trial AS (
                  OR page.gpu = 'H100' AND (page.other LIKE 'release=25.11%' OR page.other = 'release=26.02')
                  OR page.gpu = 'B300' AND page.model = 'Qwen3_235B_a22B' AND page.other = 'release=26.02')
              THEN 'nemo-overlap'
+             -- recipes of 0.1.0 to 0.4.0 without HybridEP in which Python launches the experts
+             WHEN page.source_id = 'megatron_bridge' AND page.gpu = 'H100' AND page.model LIKE 'Qwen3%' AND page.other LIKE 'release=25.09%'
+                 OR page.gpu = 'B200' AND page.other LIKE 'release=25.11%' AND page.model IN ('Qwen3_30B_a3B', 'DeepSeekV3')
+                 OR page.gpu = 'B200' AND page.other LIKE 'release=25.09%' AND page.model = 'DeepSeekV3'
+                 OR page.gpu = 'B200' AND page.other = 'release=26.02' AND page.model = 'Qwen3_30B_a3B'
+                 OR page.gpu = 'B300' AND page.other IN ('release=26.02.01', 'release=26.04') AND page.model = 'Qwen3_235B_a22B'
+             THEN 'nemo-host'
+             -- cuda_graph_impl=full_iteration and fp8_dot_product_attention since 0.5.0
+             WHEN (page.other LIKE 'release=26.06%' OR page.other LIKE 'release=26.08%') AND (page.gpu IN ('GB200', 'GB300', 'B300') AND page.model LIKE 'Qwen3%'
+                 OR page.gpu = 'GB300' AND page.model = 'DeepSeekV3') THEN 'nemo-graphs'
              -- cutedsl_fused_grouped_mlp came with 0.5.0 (26.06), but not in the recipes of Kimi K2, nor on B300 in that of DeepSeek-V3 (0.5.1)
              WHEN page.other LIKE 'release=25.09%' OR (page.gpu <> 'H100' AND (page.other LIKE 'release=25.%' OR page.other LIKE 'release=26.02%' OR page.other LIKE 'release=26.04%'
                  OR page.model = 'Kimi_K2' OR (page.model = 'DeepSeekV3' AND page.gpu = 'B300' AND page.other = 'release=26.06')))
@@ -224,9 +234,9 @@ SELECT
         || CASE WHEN again < 0.95 THEN ',recompute=full@1-' || CAST(round(again * CAST(substr(dims, 8) AS INTEGER)) AS INTEGER)
                 WHEN recompute = 'selective op' OR (source_id = 'torchtitan' AND recompute = '') THEN ',recompute=alternate'
                 WHEN recompute LIKE 'selective%' AND again IS NULL THEN ',recompute=selective'
-                WHEN recompute = 'full' OR again >= 0.95 OR crowded THEN ',recompute=full'
+                WHEN recompute = 'full' OR model = 'Kimi K2' OR again >= 0.95 OR crowded THEN ',recompute=full'
                 -- recompute_modules of Megatron-Bridge's recipes; on GB300 none since June 2026
-                WHEN model IN ('DeepSeekV3', 'Kimi_K2') AND NOT (gpu = 'GB300' AND micro = 1 AND software = 'nemo')
+                WHEN model IN ('DeepSeekV3', 'Kimi_K2') AND NOT (gpu = 'GB300' AND micro = 1 AND software LIKE 'nemo%' AND software <> 'nemo-2025')
                 THEN ',recompute=mla_up_proj' || CASE gpu WHEN 'H100' THEN '+mlp' ELSE '' END ELSE '' END
         || CASE WHEN stage > 0 AND dps > 1 THEN ',zero=' || stage ELSE '' END
         || CASE WHEN other LIKE '%sync periods %=%' THEN ',sync_every=' || CAST(substr(other, instr(other, 'Kx/Ku/Kv=') + 9) AS INTEGER) ELSE '' END

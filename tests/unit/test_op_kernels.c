@@ -287,6 +287,8 @@ static void test_stack(void **state)
         op_kernels_s(other.priced->device[0].kernels, other.graph, attention, part);
     assert_close(slow / fast, other.priced->pricing[0].stack.attention, 1e-9);
     assert_true(slow > fast);
+    /* its loss and metrics: 18 accesses to the logits for three */
+    assert_close(other.priced->pricing[0].stack.loss, 18.0 / 3, 1e-9);
     clear(&plain);
     clear(&other);
 }
@@ -485,6 +487,43 @@ static void test_dispatch(void **state)
     clear(&other);
 }
 
+/* Where few tokens reach many experts, their products take what the host needs to launch them, one
+ * for each expert; from a graph they take the device's time, and attention in 8 bits takes less. */
+static void test_host(void **state)
+{
+    enum { EXPERTS = 64 };
+    static const struct {
+        const char *runtime;
+        double launch_s;
+    } CASE[] = {{"nemo-host", 19e-6}, {"nemo-2025", 10e-6}, {"nemo-graphs", 0}};
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph =
+        model_build("mixtral:layers=1,hidden=512,heads=8,kv_heads=8,ffn=256,experts=64,"
+                    "top=2,seq=512,vocab=256,global_batch=1,precision=bf16",
+                    1, NULL, &error);
+    assert_no_error(error);
+    double part[OP_MAX_LOOPS], attention_s[G_N_ELEMENTS(CASE)];
+    for (uint32_t l = 0; l < OP_MAX_LOOPS; l++)
+        part[l] = 1;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CASE); i++) {
+        Setting s = setting(CASE[i].runtime);
+        const KernelPricing *pricing = s.priced->device[0].kernels;
+        const double seconds =
+            op_kernels_s(pricing, graph, first_of(graph, OP_EXPERT), part);
+        assert_close(pricing->stack.launch_s, CASE[i].launch_s, 1e-9);
+        if (CASE[i].launch_s > 0)
+            assert_close(seconds, EXPERTS * CASE[i].launch_s, 1e-9);
+        else
+            assert_true(seconds > 0 && seconds < EXPERTS * 5e-6);
+        attention_s[i] =
+            op_kernels_s(pricing, s.graph, first_of(s.graph, OP_FUSED_ATTENTION), part);
+        clear(&s);
+    }
+    assert_close(attention_s[1], attention_s[0], 1e-9);
+    assert_close(attention_s[2] / attention_s[1], 0.71, 1e-9);
+}
+
 /* Gradients of weights: a product that adds to its gradient reads it, too, beside its computation
  * (experts) or in its traffic; in 8 bits they and conversions have factors of their own. */
 static void test_gradients_of_weights(void **state)
@@ -671,17 +710,27 @@ static void test_unpacked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),    cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),      cmocka_unit_test(test_stack),
-        cmocka_unit_test(test_autocast),    cmocka_unit_test(test_several_kernels),
-        cmocka_unit_test(test_flash),       cmocka_unit_test(test_recurrence),
-        cmocka_unit_test(test_dispatch),    cmocka_unit_test(test_channels),
-        cmocka_unit_test(test_launches),    cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_many_prices), cmocka_unit_test(test_kept_memos),
-        cmocka_unit_test(test_keys),        cmocka_unit_test(test_quick),
-        cmocka_unit_test(test_alike),       cmocka_unit_test(test_wide_scores),
-        cmocka_unit_test(test_updates),     cmocka_unit_test(test_unpacked),
-        cmocka_unit_test(test_gradients_of_weights)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_pairs),
+                                       cmocka_unit_test(test_shares),
+                                       cmocka_unit_test(test_stack),
+                                       cmocka_unit_test(test_autocast),
+                                       cmocka_unit_test(test_several_kernels),
+                                       cmocka_unit_test(test_flash),
+                                       cmocka_unit_test(test_recurrence),
+                                       cmocka_unit_test(test_dispatch),
+                                       cmocka_unit_test(test_channels),
+                                       cmocka_unit_test(test_launches),
+                                       cmocka_unit_test(test_bound),
+                                       cmocka_unit_test(test_many_prices),
+                                       cmocka_unit_test(test_kept_memos),
+                                       cmocka_unit_test(test_keys),
+                                       cmocka_unit_test(test_quick),
+                                       cmocka_unit_test(test_alike),
+                                       cmocka_unit_test(test_wide_scores),
+                                       cmocka_unit_test(test_updates),
+                                       cmocka_unit_test(test_unpacked),
+                                       cmocka_unit_test(test_gradients_of_weights),
+                                       cmocka_unit_test(test_host)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
