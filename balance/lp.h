@@ -17,7 +17,6 @@
  * live in lp.c alone. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/free.h"

@@ -4,7 +4,6 @@
 #include "data/graph/documents.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 typedef struct {

@@ -3,7 +3,6 @@
 
 #include <glib.h>
 #include <jansson.h>
-#include <stdbool.h>
 
 /* A model's name in lower case without dashes, its owner, and words and dates that say how it was
  * trained: "llama3.18b" for "meta-llama/Meta-Llama-3.1-8B-Instruct". Caller frees. */

@@ -1,5 +1,4 @@
 /* Small models of the same structure: a spec's sizes, each by its row of MODEL_SMALL_TABLE. */
-#include "data/base/assert.h"
 #include "data/base/names.h"
 #include "data/models/models.h"
 

@@ -2,7 +2,6 @@
 #include "experiments/calibration/validate.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "data/base/csv.h"

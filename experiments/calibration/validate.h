@@ -13,8 +13,6 @@
  * or it is a store with rows added by kilter exec, where a group is a model under one slowdown. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "data/base/free.h"
 #include "experiments/calibration/statistics.h"
 

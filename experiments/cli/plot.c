@@ -1,6 +1,5 @@
 /* kilter plot: a chart of stored results. */
 #include <math.h>
-#include <string.h>
 
 #include "data/base/names.h"
 #include "data/base/units.h"

@@ -5,7 +5,6 @@
  * Sums run in one order, so that the same inputs give the same bits. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "data/base/free.h"

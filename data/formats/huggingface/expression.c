@@ -1,7 +1,6 @@
 /* Evaluates expressions as they are read: a branch that is not taken is read without effect. */
 #include "data/formats/huggingface/expression.h"
 
-#include "data/base/assert.h"
 #include "data/base/text.h"
 
 #include <math.h>

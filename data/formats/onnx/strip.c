@@ -4,6 +4,7 @@
 #include "data/formats/onnx/onnx.h"
 
 #ifdef KILTER_PROTOBUF_C
+#include "data/base/varint.h"
 #include "data/formats/onnx/onnx.pb-c.h"
 
 enum { MOST_KEPT = 1 << 28, MOST_PAYLOAD = 1 << 16 };
@@ -22,16 +23,6 @@ static bool take_varint(Span *span, uint64_t *value)
             return true;
     }
     return false;
-}
-
-static void strip_put_varint(GByteArray *to, uint64_t value)
-{
-    uint8_t byte[10];
-    guint n = 0;
-    do
-        byte[n++] = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-    while (value >>= 7);
-    g_byte_array_append(to, byte, n);
 }
 
 /* Takes the content that follows a field's key, with its length where it has one. */
@@ -85,17 +76,17 @@ static bool strip(Span span, const ProtobufCMessageDescriptor *of, GByteArray *t
             protobuf_c_message_descriptor_get_field(of, (unsigned)(key >> 3));
         if (!field || !worth(of, key >> 3, length, dtype))
             continue;
-        strip_put_varint(to, key);
+        varint_put(to, key);
         if (field->type != PROTOBUF_C_TYPE_MESSAGE) {
             if ((key & 7) == 2)
-                strip_put_varint(to, length);
+                varint_put(to, length);
             g_byte_array_append(to, content.at, (guint)length);
             continue;
         }
         g_autoptr(GByteArray) inner = g_byte_array_new();
         if ((key & 7) != 2 || !strip(content, field->descriptor, inner))
             return false;
-        strip_put_varint(to, inner->len);
+        varint_put(to, inner->len);
         g_byte_array_append(to, inner->data, inner->len);
     }
     return true;

@@ -6,17 +6,13 @@
 
 #ifdef KILTER_PROTOBUF_C
 #include "data/base/assert.h"
+#include "data/base/varint.h"
 #include "data/formats/trace/chakra.pb-c.h"
 
 static void put(GByteArray *to, const ProtobufCMessage *message)
 {
     const size_t length = protobuf_c_message_get_packed_size(message);
-    size_t left = length;
-    do {
-        const guint8 byte = (guint8)((left & 0x7f) | (left > 0x7f ? 0x80 : 0));
-        g_byte_array_append(to, &byte, 1);
-        left >>= 7;
-    } while (left > 0);
+    varint_put(to, length);
     const guint at = to->len;
     g_byte_array_set_size(to, at + (guint)length);
     protobuf_c_message_pack(message, to->data + at);

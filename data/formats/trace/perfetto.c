@@ -7,6 +7,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/varint.h"
 
 /* Fields by message; texts that many packets name stand once, and are numbered from 1. */
 enum { TRACE_PACKET = 1 };
@@ -68,32 +69,23 @@ Perfetto *perfetto_new(void)
 
 enum { WIRE_VARINT, WIRE_FIXED, WIRE_BYTES };
 
-static void put_varint(GByteArray *to, uint64_t value)
-{
-    do {
-        const guint8 byte = (guint8)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
-        g_byte_array_append(to, &byte, 1);
-        value >>= 7;
-    } while (value > 0);
-}
-
 static void perfetto_put_number(GByteArray *to, uint32_t field, uint64_t value)
 {
-    put_varint(to, field << 3 | WIRE_VARINT);
-    put_varint(to, value);
+    varint_put(to, field << 3 | WIRE_VARINT);
+    varint_put(to, value);
 }
 
 static void put_fixed(GByteArray *to, uint32_t field, uint64_t bits)
 {
     const uint64_t little = GUINT64_TO_LE(bits);
-    put_varint(to, field << 3 | WIRE_FIXED);
+    varint_put(to, field << 3 | WIRE_FIXED);
     g_byte_array_append(to, (const guint8 *)&little, sizeof little);
 }
 
 static void put_bytes(GByteArray *to, uint32_t field, const void *bytes, size_t length)
 {
-    put_varint(to, field << 3 | WIRE_BYTES);
-    put_varint(to, length);
+    varint_put(to, field << 3 | WIRE_BYTES);
+    varint_put(to, length);
     g_byte_array_append(to, bytes, (guint)length);
 }
 

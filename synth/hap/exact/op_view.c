@@ -5,7 +5,6 @@
 #include "synth/spmd/pins.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The slot of a tensor as seen from forward op `op`. */
 static uint8_t slot_of(const Graph *graph, const OpView *view, TensorId tensor)
