@@ -259,7 +259,7 @@ static bool solve_interior(Balance *b, double *ratio, BalanceReport *report)
 
 static bool ratios_solve(Balance *b, double *ratio, BalanceReport *report, GError **error)
 {
-    enum { ATTEMPTS = 3 }; /* each from a better point; 1 or 6: the same 12 plans */
+    enum { ATTEMPTS = 3 }; /* each from a better point */
     /* The start is ratios proportional to speed; segments that cost nothing keep them. */
     memcpy(b->cuts.x, b->rows->start, b->rows->n_columns * sizeof *b->cuts.x);
     scale_limits(b);

@@ -11,7 +11,7 @@
 enum { DRAWS = 100 };
 
 /* The first temperature is this part of the first energy, which takes all but the worst steps; it
- * falls to 0 in equal steps. Twice or half: the same 12 plans (tests/same/constants.sh). */
+ * falls to 0 in equal steps. */
 static const double FIRST_PART = 0.1;
 
 /* Whether the strategy was not tried yet; it is, from now on. */

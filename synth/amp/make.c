@@ -169,7 +169,7 @@ static bool is_lost(const Trials *t, const AmpCandidate *candidate)
  * time does, which is off by about the same factor for all, or shows that it is no use. */
 static bool is_beaten(const Trials *t, const AmpCandidate *candidate)
 {
-    static const double about = 0.8; /* half: the same 12 plans; twice: one other */
+    static const double about = 0.8;
     const Plan *best = t->best.plan;
     const double best_s = best && best->feasible ? best->iteration_time_s : INFINITY,
                  predicted_s = about * t->off * candidate->cost.total_s;

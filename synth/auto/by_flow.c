@@ -75,11 +75,10 @@ static void portfolio_make_alone(const PortfolioRun *run, Task *t)
  * first, of which the time must be known. */
 void portfolio_rank_by_flow(PortfolioRun *run)
 {
-    /* near: twice or half, the same 12 plans (tests/same/constants.sh) */
-    static const double near = 1.5, clearly = 0.99;
+    static const double clearly = 0.99;
     PortfolioChoice **choice = (PortfolioChoice **)(void *)run->portfolio->choices->pdata;
     PortfolioChoice *const first = choice[0];
-    const double most_s = near * first->report->iteration_time_s,
+    const double most_s = TRIES_FAR * first->report->iteration_time_s,
                  least_s = portfolio_flows(run, choice, most_s);
     if (!isfinite(first->flow_s) || least_s >= clearly * first->flow_s)
         return;

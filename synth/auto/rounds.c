@@ -60,7 +60,7 @@ static double try_far(const PortfolioRun *run, const Task *task)
 {
     const bool quick = (task->phase == TECHNIQUES || task->phase == LONG_TECHNIQUES) &&
                        !planner_can(task->attempt->planner, PLANNER_STRATEGY);
-    return quick || try_effort(run) == EFFORT_LONG ? 1.5 : 1.15;
+    return quick || try_effort(run) == EFFORT_LONG ? TRIES_FAR : TRIES_NEAR;
 }
 
 /* Whether the planner's own plan or a set of techniques may make the best plan of the choice. Short
@@ -96,7 +96,6 @@ bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *cho
 {
     enum { FEW = 8, FEW_GPUS = 16 };
     static const uint32_t BEST[] = {1, 2, 3};
-    static const double near = 1.15; /* as far as techniques are tried */
     const Effort effort = try_effort(run);
     const GPtrArray *choices = run->portfolio->choices;
     uint32_t faster = 0, most = 0;
@@ -109,7 +108,7 @@ bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *cho
     const bool few = choices->len <= FEW && most <= FEW_GPUS;
     return faster < BEST[effort] || (!run->how->prune && !choice->report) ||
            (effort >= EFFORT_NORMAL && few && choice->report &&
-            choice->report->iteration_time_s < near * run->best_s) ||
+            choice->report->iteration_time_s < TRIES_NEAR * run->best_s) ||
            (effort == EFFORT_LONG &&
             (choices->len <= FEW || most <= FEW_GPUS || !choice->only));
 }

@@ -31,6 +31,10 @@ typedef struct {
  * that is seldom beaten on the most promising machines. */
 enum { FIRST_ROUND = 1, ROUND = 4 };
 
+/* Times of the best plan: within the one plans are compared by flow, within the other techniques
+ * that take long are tried. */
+static const double TRIES_FAR = 1.5, TRIES_NEAR = 1.15;
+
 /* Plans that are compared again in the end: those of so many choices, the first ones, and as many
  * others, each of so many instructions; then further ones, of so many together: choices of
  * MOST_INSTRUCTIONS, others of SHORT_INSTRUCTIONS. In flow messages share links, and steps

@@ -305,7 +305,7 @@ static gint64 settle_deadline(const Alternation *a)
 
 bool alternation_settle(Alternation *a, GError **error)
 {
-    /* each is a search at the shares of the one before; 1 or 6: the same 12 plans */
+    /* each is a search at the shares of the one before */
     enum { ROUNDS = 3 };
     static const double visible =
         2e-3; /* if rounding costs less, nothing can be gained */

@@ -33,6 +33,8 @@
 
 enum { CERTIFIER_MAX_KINDS = 256 };
 
+static const double ROUNDING = 1e-9; /* of bounds and ratios */
+
 /* An interval of ratios for each kind of device, and one of their largest: collectives take as long
  * as the largest ratio, and a limit on it says how much work the slower devices must take. */
 typedef struct {
@@ -303,17 +305,16 @@ static bool tighten(const Certifier *c, CertifierBox *box)
  * quarters of the gap, of the plan before rounding. */
 static double wanted(const Certifier *c)
 {
-    static const double rounding = 1 + 1e-9;
     double gap = c->question->options->certify;
-    double rounded_s = c->plan->iteration_time_s / (1 + gap) * rounding;
-    return rounded_s <= c->upper_s / (1 + gap / 4) ? rounded_s
-                                                   : c->upper_s / (1 + gap) * rounding;
+    double rounded_s = c->plan->iteration_time_s / (1 + gap) * (1 + ROUNDING);
+    return rounded_s <= c->upper_s / (1 + gap / 4)
+               ? rounded_s
+               : c->upper_s / (1 + gap) * (1 + ROUNDING);
 }
 
 static bool is_closed(const Certifier *c, double bound_s)
 {
-    static const double rounding = 1 - 1e-9;
-    return bound_s >= wanted(c) * rounding;
+    return bound_s >= wanted(c) * (1 - ROUNDING);
 }
 
 static double middle_of(const CertifierBox *box, uint32_t k)
@@ -368,9 +369,8 @@ static uint32_t fullest_kind(const Certifier *c, const CertifierBox *box)
  * the multipliers of all devices together. Caller frees. */
 static double *charge_box(const Certifier *c, const CertifierBox *box)
 {
-    static const double rounding = 1 - 1e-9;
     uint32_t n = c->view->n_devices, kind = fullest_kind(c, box);
-    if (box->lo[kind] * n < rounding)
+    if (box->lo[kind] * n < 1 - ROUNDING)
         return g_memdup2(c->memory_s, SYNTH_POINTS * n * sizeof *c->memory_s);
     double *memory_s = g_new0(double, SYNTH_POINTS *n);
     for (uint32_t i = 0; i < SYNTH_POINTS * n; i++)
@@ -458,11 +458,11 @@ static bool is_by_largest(const Certifier *c, const CertifierBox *box)
     enum { IN_VAIN = 3 };
     static const double open = 0.3, /* part of the gap; the rest is for computation */
         another = 0.1,              /* part of the time in which another program's run */
-        narrow = 0.9;
+        alike = 0.9;
     const double narrowness = box->largest_lo / box->largest_hi,
                  part = fmax(c->largest_part, another) * (1 - narrowness);
     return box->idle < IN_VAIN && part > open * c->question->options->certify &&
-           (narrowness < narrow || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
+           (narrowness < alike || c->gain[HALVE_LARGEST] >= c->gain[HALVE_KIND]);
 }
 
 /* Adds both halves of a box; either may be empty. The gain of a way to halve is the mean of its

@@ -249,7 +249,7 @@ static bool make_ration(Alternation *a, const double *start, uint64_t effort,
 {
     /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one
      * another, so several are rounded; a certificate that was asked for affords more labels. */
-    enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 }; /* 1 or 6 rounds: 12 same plans */
+    enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 };
     static const double guess =
         4;                    /* times the fastest program: enough for any that fits */
     double tolerance = 0.008; /* below the usual target of 1 %; finer in every round */

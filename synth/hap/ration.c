@@ -59,7 +59,7 @@ static bool find_tangent(const Climb *c, double charge, Tangent *at, GError **er
  * of the top meet. best: the tangent at no charge for the point; out, the best one. */
 static bool ration_climb(const Climb *c, Tangent *best, GError **error)
 {
-    enum { STEPS = 6 }; /* each is a search of its own; 3 or 12: the same 12 plans */
+    enum { STEPS = 6 }; /* each is a search of its own */
     static const double enough =
         1.0005; /* factor on the bound: a further step must be able to gain this much */
     Tangent low = *best, high = {0};

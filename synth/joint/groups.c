@@ -3,7 +3,7 @@
 #include "synth/joint/menu.h"
 
 /* Groups of several kinds: each is one more choice at every layer of the search. */
-enum { MOST_UNIONS = 64 }; /* 32 or 128: the same 12 plans */
+enum { MOST_UNIONS = 64 };
 
 static uint32_t machines_of(const JointKind *kind, uint32_t units)
 {

@@ -158,7 +158,7 @@ static bool try_first(JointSearch *j, AnswerAside *best, GError **error)
 static bool promises_little(const JointSearch *j, const AnswerAside *best)
 {
     enum { MANY_GPUS = 16 };
-    static const double little = 0.995; /* twice or half: the same 12 plans */
+    static const double little = 0.995;
     const double first_s = j->off * g_array_index(j->found, JointFound, 0).walk_s;
     return j->question->view->n_devices > MANY_GPUS &&
            first_s > little * best->plan->iteration_time_s;
@@ -207,7 +207,7 @@ static uint64_t joint_steps_of(const Question *question)
 static double make_least_s(const JointSearch *j, const JointWay *way, bool plain,
                            double upper_s)
 {
-    enum { FEW = 2 }; /* 1 or 4: the same 12 plans */
+    enum { FEW = 2 };
     uint64_t most = joint_steps_of(j->question), *left = most < UINT64_MAX ? &most : NULL;
     for (uint32_t pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < j->problems->len; i++) {

@@ -56,7 +56,7 @@ static double choose_schedule(const JointMenu *menu, const Found *found, uint32_
 static void pair_search(JointSearch *j, uint32_t problem, uint32_t tp,
                         const uint32_t *step, double *upper_s, GArray *pairs)
 {
-    /* other schedules take so much less than 1f1b; twice or half: the same 12 plans */
+    /* other schedules take so much less than 1f1b */
     static const double far = 1.25;
     JointMenu *menu = j->menus->pdata[problem];
     const JointOptions options = {.way = {.schedule = SCHEDULE_1F1B, .chunks = 1},

@@ -44,7 +44,7 @@ static bool polish_stages(JointHap *hap, JointMenu *menu, JointProblem *p,
 
 void joint_polish(JointSearch *j)
 {
-    enum { BEST = 3 }; /* 1 or 6: the same 12 plans (tests/same/constants.sh) */
+    enum { BEST = 3 };
     uint32_t n = 0;
     for (uint32_t i = 0, len = j->found->len; i < len && n < BEST; i++) {
         const JointFound found = g_array_index(j->found, JointFound, i);

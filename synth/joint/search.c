@@ -56,8 +56,7 @@ typedef struct {
 } Run;
 
 /* Runs are repeated, or others made of them, if their best pipeline takes less than so many times
- * the time of the best one. Twice as much changes none of 12 plans (tests/same/constants.sh), half
- * of FAR two. */
+ * the time of the best one. */
 static const double NEAR = 1.1, FAR = 1.5;
 
 static ORDER_DEFINE(by_walk, JointFound, ASCENDING(walk_s), ASCENDING(is_gpipe),
@@ -201,7 +200,7 @@ bool joint_is_large(JointMenu *menu, uint32_t batch)
 {
     if (menu->in_order)
         return true;
-    static const double large = 6e5; /* twice: the same 12 small plans */
+    static const double large = 6e5;
     g_autoptr(JointProblem) p = synth_joint_problem(menu, batch, 1, true);
     double extensions = p ? (double)p->n_layers * p->n_groups : 0;
     for (uint32_t k = 0; p && k < p->n_kinds; k++)

@@ -524,7 +524,7 @@ static void walk_best(const Search *s, const JointResult *result)
 void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                        JointResult *result)
 {
-    /* pipelines whose order the walk may change; twice: the same 12 plans, half: two others */
+    /* pipelines whose order the walk may change */
     static const double SLACK = 1.1;
     g_assert(p->n_layers > 0 && p->n_layers < UINT16_MAX && options->n_best > 0);
     g_autofree double *least = g_new0(double, p->n_layers + 1),

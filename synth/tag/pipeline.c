@@ -6,7 +6,7 @@
 
 enum { SETS_IN_ANY_ORDER = 4 };
 /* Moves of cuts that are tried in all: each costs a whole evaluation. */
-enum { MOVES = 60 }; /* 30 or 120: the same 12 plans */
+enum { MOVES = 60 };
 
 typedef struct {
     const TagSpace *space;

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Twice or half of each changes none of 12 plans (tests/same/constants.sh), two of them TAG's. */
 enum { BEAM = 4, MANY = 1000 };
 /* The part of many evaluations that anneals; the rest polishes. */
 static const double ANNEALED = 0.85;

@@ -86,7 +86,7 @@ static bool take_programs(Search *s, uint32_t most, SynthBound *bound, GError **
         const Label *label = &g_array_index(last, Label, i);
         Timed timed = {label_total(&s->pricer, label) - label->charge_s, label->charge_s,
                        i};
-        if (label->charge_s <= s->free_s * SEARCH_ROUNDING)
+        if (label->charge_s <= s->free_s * (1 + SEARCH_ROUNDING))
             g_array_append_val(fits, timed);
     }
     g_array_sort(fits, compare_times);

@@ -96,7 +96,7 @@ static void cut_to_beam(Search *s, uint32_t cut, uint32_t beam)
 static uint32_t affordable(const Search *s, uint32_t cut, uint32_t beam, uint64_t begun,
                            uint64_t extended)
 {
-    enum { FEWEST = 4 }; /* one would be a greedy choice; 2 or 8: the same 12 plans */
+    enum { FEWEST = 4 }; /* one would be a greedy choice */
     const uint32_t left = s->states->n_ops - cut;
     if (!s->effort || left == 0 || extended == 0)
         return beam;
@@ -136,7 +136,7 @@ static void extend_along(Search *s, OpId id, uint32_t index, uint32_t in, uint32
         next.parent = index;
         check_consistent(s, id, label, to, t);
         s->expansions++;
-        if (least_bound_of(s, id + 1, &next) <= s->limit_s * SEARCH_ROUNDING)
+        if (least_bound_of(s, id + 1, &next) <= s->limit_s * (1 + SEARCH_ROUNDING))
             label_table_add(&s->table[id + 1], &s->pricer, s->tolerance, &next);
     }
 }
@@ -154,7 +154,7 @@ static void extend_label(Search *s, OpId id, uint32_t index)
         Times room = {{0}};
         bool can = true;
         for (uint32_t h = 0; h < s->pricer.n_classes && can; h++) {
-            room.s[h] = s->limit_s * SEARCH_ROUNDING + label->drift_s +
+            room.s[h] = s->limit_s * (1 + SEARCH_ROUNDING) + label->drift_s +
                         label->drift_charge_s - sum.s[h] - least[h] -
                         states_rest(s->states, id + 1, to, h);
             can = room.s[h] >= 0;
@@ -217,7 +217,7 @@ double search_best(const Search *s, bool least, bool rationed)
         if (!rationed)
             best = fmin(best, total);
         else if (label->charge_s - (least ? label->drift_charge_s : 0) <=
-                 s->free_s * SEARCH_ROUNDING)
+                 s->free_s * (1 + SEARCH_ROUNDING))
             best = fmin(best, total - label->charge_s);
     }
     return best;

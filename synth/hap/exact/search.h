@@ -33,9 +33,6 @@ typedef struct {
     uint64_t effort; /* as in SynthBox */
 } Search;
 
-/* Rounding differences must not prune the optimum itself. */
-static const double SEARCH_ROUNDING = 1 + 1e-12;
-
 /* Takes the space's states at the prices of `s->pricer`, which is set, and relaxes them. */
 bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **error);
 AUTOCLEAR(search_clear, Search)

@@ -286,7 +286,6 @@ static Costs *costs_new(States *s, uint32_t n, const Move *move)
 /* Whether `a` equals `b` plus a constant per class, which goes to *offset. */
 static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *offset)
 {
-    static const double rounding = 1e-12;
     if (a->n != b->n)
         return false;
     for (uint32_t h = 0; h < s->pricer->n_classes; h++) {
@@ -300,7 +299,7 @@ static bool shift_of(const States *s, const Costs *a, const Costs *b, Times *off
             low = MIN(low, x[i] - y[i]);
             high = MAX(high, x[i] - y[i]);
             largest = MAX(largest, x[i]);
-            if (high - low > rounding * largest)
+            if (high - low > SEARCH_ROUNDING * largest)
                 return false;
         }
         offset->s[h] = isfinite(low) ? low : 0;

@@ -267,13 +267,13 @@ static bool transition_covers(const Pricer *pricer, const Times *a, const Times 
 
 static GArray *find_along(Choices *c, uint32_t in, uint32_t arc, const Times *slack)
 {
-    static const double rounding = 1e-12;
     Along s = {.c = c, .found = g_array_new(FALSE, FALSE, sizeof(Transition))};
     g_ptr_array_add(c->lists, s.found);
     choices_inputs(c, in, s.in);
     read_arc(&s, choices_arc_to(c, arc));
     for (uint32_t h = 0; h < c->pricer->n_classes; h++)
-        s.limit.s[h] = (choices_arc_least(c, arc)[h] + slack->s[h]) * (1 + rounding);
+        s.limit.s[h] =
+            (choices_arc_least(c, arc)[h] + slack->s[h]) * (1 + SEARCH_ROUNDING);
     for (uint32_t g = 0; g < c->groups->len; g++)
         try_group(&s, &g_array_index(c->groups, Group, g));
     return s.found;

@@ -34,6 +34,9 @@ static inline Held range_held(const Range *range, uint32_t i)
                   range->gradient[i % range->n_gradients]};
 }
 
+/* Rounding differences must not prune the optimum itself. */
+static const double SEARCH_ROUNDING = 1e-12;
+
 /* The cost of a choice, split by the open stages that it extends. Communication adds up wherever it
  * happens. Computation goes to the forward's end, to the backward's front in two portions with a
  * step after each, and to the final stage. */
