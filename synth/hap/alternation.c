@@ -26,12 +26,16 @@ static FREE_DEFINE(known_free, Known, known, program_free(known->program),
 
 Alternation alternation_new(const Question *question, Answer *answer)
 {
+    /* In one of many tries an answer soon is worth more than the fastest: a second at most where
+     * links between a few GPUs leave millions of programs of nearly equal times. */
+    enum { PART = 1000000 };
     return (Alternation){
         .question = question,
         .answer = answer,
         .graph = question->graph,
         .view = question->view,
         .options = question->options,
+        .effort = answer->beaten ? PART : 0,
         .known = g_ptr_array_new_with_free_func((GDestroyNotify)known_free),
         .apart = g_ptr_array_new_with_free_func((GDestroyNotify)apart_free)};
 }
@@ -194,12 +198,9 @@ static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,
                        bool *feasible, GError **error)
 {
-    /* In one of many tries an answer soon is worth more than the fastest: a second at most where
-     * links between a few GPUs leave millions of programs of nearly equal times. */
-    enum { PART = 1000000 };
     SynthOptions options = {.beam = a->options->beam,
                             .bucket_bytes = a->options->bucket_bytes,
-                            .effort = a->answer->beaten ? PART : 0,
+                            .effort = a->effort,
                             .memory_s = memory_s,
                             .deadline_us = a->answer->deadline_us};
     SynthResult result;

@@ -26,6 +26,7 @@ typedef struct {
     bool pinned;      /* the ratios are not changed */
     bool rough;       /* plans are not rounded by time, since better ones will come */
     double rival_s;   /* nor are those that cannot be faster than this; 0: no limit */
+    uint64_t effort;  /* about how many labels a search may make; 0: no limit */
     const uint16_t *segment; /* [op] the segments asked for; NULL: one segment */
     GPtrArray *apart; /* Apart: the best ratios by segment of programs that were met */
     /* how often no such ratios were found, although there are some */

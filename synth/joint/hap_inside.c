@@ -79,14 +79,17 @@ static ClusterView *view_of(const JointHap *hap, const JointDevices *devices)
 }
 
 /* Hands over the best plan of one search at ratios by speed and of the best ratios for its program,
- * without regard to memory, which stages are given by recomputation and fewer layers. */
-static Plan *alternate(const Question *own, Answer *answer)
+ * without regard to memory, which stages are given by recomputation and fewer layers. work: the
+ * option, in millions of labels. */
+static Plan *alternate(const Question *own, uint32_t work, Answer *answer)
 {
+    static const uint64_t unit = 1000000;
     Alternation a = alternation_new(own, answer);
     g_autofree double *ratio = ratios_proportional(own->view);
     g_autoptr(Plan) times = plan_new();
     bool feasible;
     a.rough = true;
+    a.effort = work * unit;
     Plan *best = alternation_round(&a, ratio, NULL, &feasible, NULL)
                      ? g_steal_pointer(&a.best)
                      : NULL;
@@ -113,7 +116,7 @@ static Plan *plan_on(JointHap *hap, const ClusterView *view)
                      .upper_s = INFINITY,
                      .roomy = true,
                      .unbounded = true};
-    Plan *plan = alternate(own, &answer);
+    Plan *plan = alternate(own, question->options->work, &answer);
     answer_clear(&answer);
     return plan;
 }

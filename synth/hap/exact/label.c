@@ -37,13 +37,20 @@ static double longer_by(const Pricer *pricer, const Label *a, const Label *b)
            times_max_difference(pricer, &a->tail, &b->tail);
 }
 
-/* Whether `a` may take the place of `b` as far as steps and charge go. Most labels are told apart
- * by this, which reads nothing but their first bytes. */
+/* Whether `a` may take the place of `b` as far as steps, charge and the sum of a class go, which is
+ * longer by no more than (1), up to rounding. Most labels are told apart by this, which reads
+ * nothing but their first bytes. */
 static inline bool may_replace(const Pricer *pricer, double tolerance, const Label *a,
                                const Label *b)
 {
-    return a->final == b->final && a->begun == b->begun &&
-           charged_more(pricer, a, b) <= tolerance * a->charge_s;
+    static const double rounding = 1e-12;
+    const double more = charged_more(pricer, a, b),
+                 most_s = tolerance * a->closed_s + more;
+    bool may =
+        a->final == b->final && a->begun == b->begun && more <= tolerance * a->charge_s;
+    for (uint32_t h = 0; may && h < pricer->n_classes; h++)
+        may = a->sum.s[h] - b->sum.s[h] <= most_s + rounding * a->sum.s[h];
+    return may;
 }
 
 /* Whether `a` dominates `b` or, within the tolerance, stands for it; in the latter case a's drift
@@ -123,6 +130,18 @@ void label_table_add(LabelTable *table, const Pricer *pricer, double tolerance,
         KILTER_WALK(walk_labels(table));
 }
 
+static Times label_sums(const Pricer *pricer, const Label *label)
+{
+    Times sum = label->initial;
+    times_add(pricer, &sum, &label->forward);
+    times_add(pricer, &sum, &label->backward);
+    times_add(pricer, &sum, &label->update);
+    times_add(pricer, &sum, &label->tail);
+    for (uint32_t h = 0; h < pricer->n_classes; h++)
+        sum.s[h] += label->closed_s;
+    return sum;
+}
+
 /* A step with a priced collective closes a stage; see Cost for the parts before and after it. */
 Label label_extend(const Pricer *pricer, const Label *label, const Transition *transition)
 {
@@ -155,6 +174,7 @@ Label label_extend(const Pricer *pricer, const Label *label, const Transition *t
     }
     times_add(pricer, &next.update, &cost->update);
     times_add(pricer, &next.tail, &cost->tail);
+    next.sum = label_sums(pricer, &next);
     return next;
 }
 
@@ -166,16 +186,4 @@ double label_total(const Pricer *pricer, const Label *label)
     return label->closed_s + times_max(pricer, &label->initial) +
            times_max(pricer, &open) + times_max(pricer, &label->update) +
            times_max(pricer, &label->tail);
-}
-
-Times label_sums(const Pricer *pricer, const Label *label)
-{
-    Times sum = label->initial;
-    times_add(pricer, &sum, &label->forward);
-    times_add(pricer, &sum, &label->backward);
-    times_add(pricer, &sum, &label->update);
-    times_add(pricer, &sum, &label->tail);
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        sum.s[h] += label->closed_s;
-    return sum;
 }

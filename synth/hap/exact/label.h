@@ -28,6 +28,9 @@ typedef struct {
     bool begun;      /* the forward's first stage is closed, except for `initial` */
     bool final; /* the final step communicates; else the updates join the stage before */
     double closed_s; /* c, including the charge */
+    /* its cost for each class if only that class counts. Plus the least that the class adds from
+     * here on, it is at most the time of any completion */
+    Times sum;
     double charge_s; /* the charge for memory */
     /* by how much the labels it stands for may be better */
     double drift_s, drift_charge_s;
@@ -63,7 +66,3 @@ Label label_extend(const Pricer *pricer, const Label *label,
 /* Iteration time of a label at the end of the forward, where the open stages of forward and
  * backward merge: exact if the final step communicates, else an upper bound. */
 double label_total(const Pricer *pricer, const Label *label);
-
-/* The label's cost for each class if only that class counts. Plus the least that the class adds
- * from here on, it is at most the time of any completion. */
-Times label_sums(const Pricer *pricer, const Label *label);

@@ -58,10 +58,10 @@ bool synth_space_is_large(const SynthSpace *space)
 static double exact_bound_of(const Search *s, uint32_t cut, const Label *label)
 {
     KILTER_ASSERT(label->state < s->states->cut[cut].n_states);
-    Times sum = label_sums(&s->pricer, label);
     double bound = 0;
     for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, sum.s[h] + states_rest(s->states, cut, label->state, h));
+        bound =
+            fmax(bound, label->sum.s[h] + states_rest(s->states, cut, label->state, h));
     return bound;
 }
 
@@ -147,7 +147,7 @@ static void extend_label(Search *s, OpId id, uint32_t index)
     const Move *move = s->states->cut[id].move;
     const Choices *choices = move->choices;
     uint32_t in = label->state / move->n_others, other = label->state % move->n_others;
-    Times sum = label_sums(&s->pricer, label);
+    const Times sum = label->sum;
     for (uint32_t e = choices->first_arc[in]; e < choices->first_arc[in + 1]; e++) {
         const double *least = choices_arc_least(choices, e);
         uint32_t to = move->after[choices_arc_to(choices, e)] + move->other_after[other];
