@@ -14,6 +14,8 @@
 #include "synth/answer/ratios.h"
 #include "synth/pipeline/strategy.h"
 
+enum { MOST_ZERO = 3 };
+
 typedef struct {
     const Question *question;
     Answer *answer;
@@ -94,7 +96,7 @@ static Strategy strategy_of(const Trials *t, const AmpStrategy *s)
     strategy.zero_ranks = t->question->options->strategy.zero_ranks;
     strategy.offload = t->question->options->strategy.offload;
     if (s->dp > 1 || strategy.offload) /* else it has no effect */
-        strategy.zero = t->question->options->strategy.zero;
+        strategy.zero = t->search.zero;
     if (s->tmp > 1)
         strategy.sequence_parallel = t->question->options->strategy.sequence_parallel;
     strategy.cuts = synth_strategy_list(s->first + 1, s->pp * s->chunks - 1);
@@ -213,8 +215,7 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
         g_propagate_error(error, g_steal_pointer(&refusal));
         return kilter_prefix(
             error,
-            "none of %u strategies that fit is for it (zero=3, zero=1 or "
-            "--planner auto may have others): ",
+            "none of %u strategies that fit is for it (--planner auto may have others): ",
             candidates->len);
     }
     if (!t->best.plan && t->answer->beaten)
@@ -234,6 +235,17 @@ static AmpMethod method_of(const Question *question)
                : method;
 }
 
+/* Searches, and tries what is found. */
+static bool amp_try(Trials *t, GError **error)
+{
+    const gint64 start = g_get_monotonic_time();
+    g_autoptr(GArray) candidates = find_candidates(t, method_of(t->question), error);
+    t->plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    return candidates && run_trials(t, candidates, error);
+}
+
+/* Where a framework runs none of the strategies, those with states divided among replicas come
+ * next, unless the user says which, or auto, which tries them by itself. */
 bool amp_make(const Question *question, Answer *answer, GError **error)
 {
     Plan *plan = answer->plan;
@@ -248,11 +260,17 @@ bool amp_make(const Question *question, Answer *answer, GError **error)
     if (question->options->amp.rank == 0 && isfinite(upper_of(question, answer)))
         t.search.upper_s = answer->upper_s;
     t.search.beaten = answer->beaten;
-    const gint64 start = g_get_monotonic_time();
-    g_autoptr(GArray) candidates = find_candidates(&t, method_of(question), error);
-    plan->search_time_s = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
+    bool done = amp_try(&t, error);
+    const bool open = planner_options_target(question->options) && !answer->unbounded &&
+                      planner_options_is_default(question->options, "zero");
+    for (uint32_t zero = 1; open && !done && zero <= MOST_ZERO; zero++) {
+        g_autoptr(GError) none = NULL;
+        t.search.zero = zero;
+        done = amp_try(&t, &none);
+        if (done)
+            g_clear_error(error);
+    }
     plan->search_labels = work; /* cells of tables, which repeat unlike seconds */
-    const bool done = candidates && run_trials(&t, candidates, error);
     if (done)
         answer_put_back(answer, plan, question, &t.best);
     answer_aside_clear(&t.best);

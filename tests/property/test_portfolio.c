@@ -309,8 +309,9 @@ static void test_refusals(void **state)
         {"advise " MLP " hap-8 --price v100=-1", "--price: expected DEVICE=DOLLARS", 2},
         {"advise " MLP " hap-8 --target soon", "--target: ", 2},
         {"advise " MLP " hap-8 --target 1ns", "no choice of machines takes at most", 3},
-        {"plan llama-3.1-8b:global_batch=64,seq=4096 8xh100 -p amp --for fsdp",
-         "strategies that fit is for it (zero=3", 2},
+        {"plan llama-3.1-8b:global_batch=64,seq=4096 8xh100 -p amp --for fsdp "
+         "--set zero=1",
+         "strategies that fit is for it (--planner auto", 2},
         {"advise gpt2:layers=2,hidden=64,heads=4,vocab=128 2xv100 --tokens 1T --target "
          "2h",
          "no choice of machines takes at most 120 min for the training", 3},
@@ -333,6 +334,11 @@ static void test_refusals(void **state)
         assert_int_equal(ran.status, cases[i].status);
         assert_non_null(strstr(ran.err, cases[i].message));
     }
+    /* without zero=1, amp searches what the framework runs: no pipelines, states divided */
+    g_auto(Ran) divided = program_run_good(
+        box, "plan llama-3.1-8b:global_batch=64,seq=4096 8xh100 -p amp --for fsdp");
+    assert_non_null(strstr(divided.out, " 1 pipeline stage, 8 replicas"));
+    assert_non_null(strstr(divided.out, "zero         2"));
     /* --all searches as far as --set work says, if it does */
     g_auto(Ran) all = program_run_good(box, "advise " MLP " hap-8 --all --set work=1");
     assert_non_null(strstr(all.out, " --set work=1"));
