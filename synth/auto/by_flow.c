@@ -5,24 +5,6 @@
 
 #include "data/base/order.h"
 #include "data/base/units.h"
-#include "data/plan/fidelity.h"
-#include "data/program/period.h"
-
-/* Seconds of the plan by flow, with the prices of ops that were asked for; INFINITY: not to be
- * had. */
-static double portfolio_flow_s(const PortfolioRun *run, const Plan *plan,
-                               const Graph *graph, const ClusterView *view)
-{
-    SimOptions options;
-    sim_options_init(&options);
-    options.costs = run->options->sim.costs;
-    options.time_only = true;
-    if (program_whole_n(plan->program) > MOST_INSTRUCTIONS)
-        return INFINITY;
-    g_autoptr(SimReport) report = sim_evaluate_shortly(
-        plan, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
-    return report ? report->iteration_time_s : INFINITY;
-}
 
 static ORDER_POINTERS(portfolio_by_flow, PortfolioChoice, ASCENDING(flow_s));
 
@@ -93,6 +75,7 @@ void portfolio_rank_by_flow(PortfolioRun *run)
     while (n < run->portfolio->choices->len && choice[n]->flow_s > 0)
         n++;
     qsort(choice, n, sizeof *choice, portfolio_by_flow);
+    portfolio_climb_by_flow(run, choice[0]);
     g_autofree char *now = portfolio_flow_words(choice[0]);
     g_ptr_array_add(run->portfolio->notes,
                     g_strdup_printf("ranks change by flow, in which messages share links "

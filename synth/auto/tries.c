@@ -6,6 +6,7 @@
 #include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/base/units.h"
+#include "data/plan/fidelity.h"
 #include "synth/answer/complete.h"
 
 /* Frees what the choice did not take over. */
@@ -176,6 +177,22 @@ void portfolio_make(const PortfolioRun *run, Task *task)
     task->plan = answer_take_plan(answer);
     task->report = answer_take_report(answer);
     task->graph = question_graph(question);
+}
+
+/* Seconds of the plan by flow, with the prices of ops that were asked for; INFINITY: not to be
+ * had. */
+double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *graph,
+                        const ClusterView *view)
+{
+    SimOptions options;
+    sim_options_init(&options);
+    options.costs = run->options->sim.costs;
+    options.time_only = true;
+    if (program_whole_n(plan->program) > MOST_INSTRUCTIONS)
+        return INFINITY;
+    g_autoptr(SimReport) report = sim_evaluate_shortly(
+        plan, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
+    return report ? report->iteration_time_s : INFINITY;
 }
 
 bool portfolio_try(void *context, uint32_t i, GError **error)

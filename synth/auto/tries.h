@@ -77,6 +77,7 @@ typedef struct {
 /* Frees what the choice did not take over. */
 void task_clear(Task *task);
 void task_free(Task *task);
+AUTOPTR(task_free, Task)
 
 /* How far to search, by the option `work`: with less than all, machines and planners that are not
  * promising are left out. */
@@ -98,6 +99,8 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run);
 bool portfolio_try(void *tasks, uint32_t i, GError **error);
 /* Makes the task's plan, which it has not yet. */
 void portfolio_make(const PortfolioRun *run, Task *task);
+double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *graph,
+                        const ClusterView *view);
 /* No plan of any try on the choice is faster; 0: not known. */
 double portfolio_least_bound(const PortfolioRun *run, const PortfolioChoice *choice);
 
@@ -116,6 +119,8 @@ void portfolio_keep(Task *task);
 void portfolio_remember(PortfolioRun *run, Task *task);
 bool portfolio_is_among_best(const PortfolioRun *run, const PortfolioChoice *choice);
 
-/* climb.c: neighbours of the fastest strategies; by_flow.c: the order of the fastest plans. */
+/* climb.c: neighbours of the fastest strategies; by_flow.c: the order of the fastest plans;
+ * climb_flow.c: neighbours of the fastest one by flow. */
 void portfolio_improve(PortfolioRun *run);
 void portfolio_rank_by_flow(PortfolioRun *run);
+void portfolio_climb_by_flow(const PortfolioRun *run, PortfolioChoice *choice);
