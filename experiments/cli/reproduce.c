@@ -324,11 +324,11 @@ static json_t *columns_json(const Claims *claims, const Claim *claim)
 {
     json_t *columns = json_object();
     for (uint32_t k = 0; k < claims->n_columns; k++)
-        json_object_set_new(columns, claims->column[k],
-                            json_pack("{s:o, s:b, s:b}", "ours",
-                                      json_number(claim->column[k].ours), "holds",
-                                      claim->column[k].holds, "by_ratio",
-                                      claim->column[k].by_ratio));
+        json_object_set_new(
+            columns, claims->column[k],
+            json_pack("{s:o, s:b, s:b, s:b}", "ours", json_number(claim->column[k].ours),
+                      "holds", claim->column[k].holds, "by_ratio",
+                      claim->column[k].by_ratio, "tests", claim->column[k].tests));
     return columns;
 }
 
@@ -414,8 +414,10 @@ static bool reproduce_all(GPtrArray *experiments, const Own *own,
     }
     g_autofree char *held = claims_count_text(&count);
     if (experiments->len > 1 && !options->json && !options->quiet)
-        printf("\n%s; %u where columns called calibrated have a value\n", held,
-               count.calibrated);
+        printf("\n%s; %u where columns called calibrated have a value; of the %u others "
+               "columns test the causes of %u, %u of which hold there\n",
+               held, count.calibrated, count.n - count.held - count.open, count.tested,
+               count.explained);
     return true;
 }
 

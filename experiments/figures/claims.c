@@ -13,6 +13,7 @@
 #include "data/base/units.h"
 #include "data/store/store.h"
 #include "experiments/figures/query.h"
+#include "experiments/sweep/experiment.h"
 
 /* --- the paper's side --- */
 
@@ -130,17 +131,26 @@ Claims *claims_judge(const char *figure, Store *store, GError **error)
     return good ? g_steal_pointer(&claims) : NULL;
 }
 
-void claims_add_column(Claims *claims, const char *column, const Claims *judged)
+bool claims_add_column(Claims *claims, const Experiment *experiment, uint32_t index,
+                       const Claims *judged, GError **error)
 {
     g_assert(claims->n == judged->n);
+    uint32_t n_tests;
+    char *const *tests = experiment_column_tests(experiment, index, &n_tests);
     const uint32_t at = claims->n_columns++;
     claims->column = g_renew(char *, claims->column, claims->n_columns);
-    claims->column[at] = g_strdup(column);
+    claims->column[at] = g_strdup(experiment_column(experiment, index));
     items_at (Claim, claim, i, claims->claim, claims->n) {
         claim->column = g_renew(ClaimColumn, claim->column, claims->n_columns);
-        claim->column[at] = (ClaimColumn){judged->claim[i].ours, judged->claim[i].holds,
-                                          judged->claim[i].by_ratio};
+        claim->column[at] = (ClaimColumn){
+            judged->claim[i].ours, judged->claim[i].holds, judged->claim[i].by_ratio,
+            TEXT_PLACE(tests, n_tests, claim->claim) < n_tests};
     }
+    for (uint32_t k = 0; k < n_tests; k++)
+        if (NAME_PLACE(claims->claim, claims->n, claim, tests[k]) == claims->n)
+            return refuse(error, "column %s tests '%s', which is no claim of %s",
+                          claims->column[at], tests[k], experiment_name(experiment));
+    return true;
 }
 
 const ClaimColumn *claims_column(const Claims *claims, const Claim *claim,
@@ -184,6 +194,18 @@ char *claims_words(const Claim *claim)
     return g_strchomp(g_strdup(*words));
 }
 
+/* ", cause: holds", or the part of the distance from the paper that is gone in the column. */
+static void add_cause(GString *text, const Claim *claim, const ClaimColumn *column)
+{
+    const double was = claim->ours - claim->value, is = column->ours - claim->value;
+    if (column->holds)
+        g_string_append(text, " (cause: holds)");
+    else if (was * is < 0)
+        g_string_append(text, " (cause: more than the distance)");
+    else
+        g_string_append_printf(text, " (cause: %.0f %%)", 100 * fmax(0, 1 - is / was));
+}
+
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except)
 {
@@ -192,8 +214,12 @@ char *claims_columns_text(const Claims *claims, const Claim *claim,
         if (isnan(column->ours) || (except && g_strv_contains(except, claims->column[k])))
             continue;
         g_autofree char *value = claims_value_text(claim, column->ours);
-        g_string_append_printf(text, "%s%s %s%s", text->len ? ", " : "",
-                               claims->column[k], value, column->holds ? " (holds)" : "");
+        g_string_append_printf(text, "%s%s %s", text->len ? ", " : "", claims->column[k],
+                               value);
+        if (column->tests && !claim->holds)
+            add_cause(text, claim, column);
+        else if (column->holds)
+            g_string_append(text, " (holds)");
     }
     return g_strdup(text->str);
 }
@@ -208,6 +234,13 @@ void claims_count(const Claims *claims, ClaimsCount *count)
         count->by_ratio += claim->by_ratio && !claim->fitted;
         count->calibrated +=
             fitted && !isnan(fitted->ours) ? fitted->holds : claim->holds;
+        bool tested = false, explained = false;
+        items_each (const ClaimColumn, column, claim->column, claims->n_columns) {
+            tested |= column->tests && !isnan(column->ours);
+            explained |= column->tests && column->holds;
+        }
+        count->tested += tested && !claim->holds;
+        count->explained += explained && !claim->holds;
     }
 }
 

@@ -16,12 +16,14 @@
 
 #include "data/base/free.h"
 
-typedef struct Store Store; /* data/store/store.h */
+typedef struct Store Store;           /* data/store/store.h */
+typedef struct Experiment Experiment; /* experiments/sweep/experiment.h */
 
 /* The claim's result in another column of the experiment. */
 typedef struct {
     double ours; /* NaN: the column's results do not say */
     bool holds, by_ratio;
+    bool tests; /* it removes the cause that is given where the claim does not hold */
 } ClaimColumn;
 
 /* The column whose numbers were fitted to the paper, and the one of Kilter's own plans. */
@@ -55,10 +57,13 @@ typedef struct {
 /* The claims of `figure`, in the file's order, judged by the store's results. KILTER_ERROR_INPUT
  * names file and line of a bad claim, or the claim of a query that the file lacks. */
 Claims *claims_judge(const char *figure, Store *store, GError **error);
-/* Adds a column: the same claims, judged by the results of that column. */
-void claims_add_column(Claims *claims, const char *column, const Claims *judged);
+/* Adds a column of the experiment: the same claims, judged by the results of that column.
+ * KILTER_ERROR_INPUT names a claim that the column tests, but the figure lacks. */
+bool claims_add_column(Claims *claims, const Experiment *experiment, uint32_t index,
+                       const Claims *judged, GError **error);
 /* The claim's results in all columns but those of `except` (a list that ends with NULL, or NULL),
- * as "calibrated 2.77, best 3.33 (holds)"; "" if there are none. Caller frees. */
+ * as "calibrated 2.77, best 3.33 (holds)"; of those that test its cause with the part of the
+ * distance from the paper that is gone there, "(cause: 56 %)". "" if there are none. Caller frees. */
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */
@@ -81,6 +86,8 @@ typedef struct {
     uint32_t open;     /* those without a result */
     /* those that hold with the column `calibrated` where it says something */
     uint32_t calibrated;
+    /* those that do not hold, but whose cause a column tests; those that hold there */
+    uint32_t tested, explained;
 } ClaimsCount;
 
 /* Adds the claims to the count. */

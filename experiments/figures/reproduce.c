@@ -84,9 +84,8 @@ static bool reproduce_add_column(const Experiment *experiment, uint32_t index,
     if (!good || !experiment_select(column, store, error))
         return false;
     g_autoptr(Claims) judged = claims_judge(name, store, error);
-    if (judged)
-        claims_add_column(reproduction->claims, change.column, judged);
-    return judged != NULL;
+    return judged &&
+           claims_add_column(reproduction->claims, experiment, index, judged, error);
 }
 
 static bool sweep_and_judge(const Experiment *experiment, const ReproduceOptions *options,

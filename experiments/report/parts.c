@@ -100,9 +100,9 @@ static bool judge_columns(ReportParts *report, ReportPart *part, GError **error)
         if (!column || !experiment_select(column, report->store, error))
             return false;
         g_autoptr(Claims) judged = claims_judge(part->name, report->store, error);
-        if (!judged)
+        if (!judged ||
+            !claims_add_column(part->claims, part->experiment, i, judged, error))
             return false;
-        claims_add_column(part->claims, change.column, judged);
     }
     return true;
 }

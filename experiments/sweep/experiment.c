@@ -278,6 +278,14 @@ const char *experiment_column_about(const Experiment *experiment, uint32_t index
     return about ? about : "";
 }
 
+char *const *experiment_column_tests(const Experiment *experiment, uint32_t index,
+                                     uint32_t *n)
+{
+    g_assert(index < experiment_n_columns(experiment));
+    *n = experiment->file->text->columns[index].n_tests;
+    return experiment->file->text->columns[index].tests;
+}
+
 static char *find_file(const char *name, GError **error)
 {
     if (g_file_test(name, G_FILE_TEST_IS_REGULAR))

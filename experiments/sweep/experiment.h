@@ -55,6 +55,9 @@ uint32_t experiment_n_columns(const Experiment *experiment);
 const char *experiment_column(const Experiment *experiment, uint32_t index);
 /* The column's description; "" if the file has none. */
 const char *experiment_column_about(const Experiment *experiment, uint32_t index);
+/* The claims whose cause the column removes; *n gets their number. */
+char *const *experiment_column_tests(const Experiment *experiment, uint32_t index,
+                                     uint32_t *n);
 
 /* All configurations as questions to a store, in the same order. The caller frees the array; the
  * experiment owns its texts. */

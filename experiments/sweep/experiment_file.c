@@ -65,6 +65,7 @@ static const cyaml_schema_field_t column_fields[] = {
     TEXT_LIST(ColumnText, replace),
     TEXT_LIST(ColumnText, scale),
     TEXT_LIST(ColumnText, set),
+    TEXT_LIST(ColumnText, tests),
     CYAML_FIELD_END};
 
 static const cyaml_schema_value_t column_entry = {

@@ -38,8 +38,8 @@ typedef struct {
  * more options. */
 typedef struct {
     char *name, *about;
-    char **replace, **scale, **set;
-    uint32_t n_replace, n_scale, n_set;
+    char **replace, **scale, **set, **tests;
+    uint32_t n_replace, n_scale, n_set, n_tests;
 } ColumnText;
 
 typedef struct {

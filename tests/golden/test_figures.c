@@ -214,6 +214,61 @@ static void test_counts_of_claims(void **state)
     assert_int_equal(count.calibrated, 8);
 }
 
+/* What a column that tests a claim's cause leaves of the distance from the paper. */
+static void test_causes(void **state)
+{
+    (void)state;
+    static const char FILE_TEXT[] =
+        "name: lab\n"
+        "grid: {model: ['vit:layers=1'], cluster: [hap-8], planner: [dp-ev]}\n"
+        "columns:\n"
+        "  - {name: half, tests: [a]}\n"
+        "  - {name: all, tests: [a]}\n"
+        "  - {name: past, tests: [a]}\n"
+        "  - {name: worse, tests: [a]}\n"
+        "  - {name: other}\n"
+        "  - {name: wrong, tests: [b]}\n";
+    static const double OURS[] = {1.5, 2, 2.5, 0.5, 1.5, 2};
+    GError *error = NULL;
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autofree char *path = g_build_filename(box->folder, "lab.yaml", NULL);
+    assert_true(g_file_set_contents(path, FILE_TEXT, -1, NULL));
+    g_autoptr(Experiment) lab = experiment_load(path, NULL, &error);
+    assert_no_error(error);
+    Claims *claims = g_new0(Claims, 1);
+    claims->n = 1;
+    claims->claim = g_new0(Claim, 1);
+    claims->claim[0] = (Claim){.claim = g_strdup("a"),
+                               .text = g_strdup("a"),
+                               .value = 2,
+                               .allowed = 0.1,
+                               .ours = 1};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(OURS); i++) {
+        Claim one = {.claim = (char *)"a", .ours = OURS[i], .holds = OURS[i] == 2};
+        const Claims judged = {.n = 1, .claim = &one};
+        if (claims_add_column(claims, lab, i, &judged, &error) != (i < 5))
+            TEST_FAIL_AT(__FILE__, __LINE__, "column %u: %s", i,
+                         error ? error->message : "no error");
+    }
+    assert_string_equal(error->message,
+                        "column wrong tests 'b', which is no claim of lab");
+    g_clear_error(&error);
+    g_autofree char *text =
+        claims_columns_text(claims, claims->claim, (const char *const[]){"wrong", NULL});
+    assert_string_equal(text,
+                        "half 1.50 (cause: 50 %), all 2.00 (cause: holds), past 2.50 "
+                        "(cause: more than the distance), worse 0.50 (cause: 0 %), "
+                        "other 1.50");
+    ClaimsCount count = {0};
+    claims_count(claims, &count);
+    assert_int_equal(count.tested, 1);
+    assert_int_equal(count.explained, 1);
+    claims->claim[0].holds = true;
+    claims_count(claims, &count);
+    assert_int_equal(count.tested, 1);
+    claims_free(claims);
+}
+
 /* A figure takes over the answers of a database that is known, and evaluates only the rest. */
 static void test_known_answers(void **state)
 {
@@ -243,7 +298,7 @@ int main(void)
         cmocka_unit_test(test_known_answers),    cmocka_unit_test(test_parts),
         cmocka_unit_test(test_no_results),       cmocka_unit_test(test_exchanges),
         cmocka_unit_test(test_bad_exchanges),    cmocka_unit_test(test_devices_of_rows),
-        cmocka_unit_test(test_counts_of_claims),
+        cmocka_unit_test(test_counts_of_claims), cmocka_unit_test(test_causes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
