@@ -10,7 +10,7 @@ paper (planner, best, mean) AS (VALUES ('megatron', 1.32, 2.41), ('amp', 1.20, 1
 amp AS (SELECT * FROM method WHERE planner = 'amp'),
 best AS (SELECT pp, dp, mbs, min(s) AS s FROM strategy WHERE planner = 'amp' AND rank IS NOT NULL AND mbs > 0)
 SELECT 'megatron' AS claim, m.best / amp.best AS ours, printf('best strategies: %.3f s and %.3f s', m.best, amp.best) AS note,
-       'Megatron''s best, 16 replicas, is AMP''s, too: the T4''s one rate makes it the fastest. With costs fitted to AMP''s trials (column calibrated) they differ by 12 percent, and the claim holds' AS reason
+       'Megatron''s best, 16 replicas, is AMP''s, too: the T4''s one rate makes it the fastest. With costs fitted to AMP''s trials (column fitted) they differ by 12 percent, and the claim holds' AS reason
 FROM method AS m, amp WHERE m.planner = 'megatron'
 UNION ALL
 SELECT 'mean', m.mean / amp.mean, printf('averages of %d and %d strategies: %.3f s and %.3f s', m.n, amp.n, m.mean, amp.mean),
@@ -27,7 +27,7 @@ FROM method AS m, amp WHERE m.planner = 'amp-sa'
 UNION ALL
 SELECT 'times', sum(abs(m.best / paper.best - 1) + abs(m.mean / paper.mean - 1)) / 6,
        'ours and theirs (s), best and average: ' || group_concat(printf('%s %.2f, %.2f and %.2f, %.2f', planner, m.best, paper.best, m.mean, paper.mean), '; '),
-       'a T4 has one rate here, for all sizes; with costs fitted to AMP''s trials (column calibrated) the times are nearer; by kernels of the data sheet (column kernels) they are too short'
+       'a T4 has one rate here, for all sizes; with costs fitted to AMP''s trials (column fitted) the times are nearer; by kernels of the data sheet (column kernels) they are too short'
 FROM method AS m JOIN paper USING (planner) HAVING count(*) = 3
 UNION ALL
 SELECT 'degrees', pp = 4 AND dp = 4 AND mbs = 1, printf('%d stages, %d replicas, micro-batches of %d: %.3f s', pp, dp, mbs, s),

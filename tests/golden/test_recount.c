@@ -236,6 +236,61 @@ static void test_table(void **state)
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static bool is_recorded(const char *recorded, const char *figure, const char *column,
+                        const char *claim)
+{
+    g_autofree char *line =
+        g_strdup_printf("\n%s@%s,claim,\"%s\",", figure, column, claim);
+    return strstr(recorded, line) != NULL;
+}
+
+/* Some column of the experiment tests the claim, and has a value of it. */
+static bool is_tested(const char *recorded, const char *figure, const char *claim)
+{
+    GError *error = NULL;
+    g_autoptr(Experiment) experiment = experiment_load(figure, NULL, &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < experiment_n_columns(experiment); i++) {
+        uint32_t n;
+        char *const *tests = experiment_column_tests(experiment, i, &n);
+        for (uint32_t k = 0; k < n; k++)
+            if (strcmp(tests[k], claim) == 0 &&
+                is_recorded(recorded, figure, experiment_column(experiment, i), claim))
+                return true;
+    }
+    return false;
+}
+
+/* Each claim that does not hold has a column that tests its cause. */
+static void test_causes(void **state)
+{
+    (void)state;
+    uint32_t failed = 0, lacking = 0;
+    static const char *const PAPER[] = {"amp", "hap", "hidup", "tag"};
+    for (uint32_t p = 0; p < G_N_ELEMENTS(PAPER); p++) {
+        g_autofree char *file =
+            g_strdup_printf("%s/tests/golden/%s.csv", KILTER_HOME, PAPER[p]);
+        g_autofree char *text = NULL;
+        assert_true(g_file_get_contents(file, &text, NULL, NULL));
+        g_auto(GStrv) line = g_strsplit(text, "\n", -1);
+        for (uint32_t i = 0; line[i]; i++) {
+            g_auto(GStrv) cell = cells(line[i]);
+            if (g_strv_length(cell) != 4 || strcmp(cell[1], "claim") != 0 ||
+                strchr(cell[0], '@') || g_str_has_suffix(cell[3], " holds") ||
+                g_str_has_suffix(cell[3], " fitted"))
+                continue;
+            failed++;
+            if (is_tested(text, cell[0], cell[2]))
+                continue;
+            lacking++;
+            print_message("no column tests the cause of %s %s\n", cell[0], cell[2]);
+        }
+    }
+    print_message("%u claims do not hold\n", failed);
+    assert_true(failed > 50);
+    assert_int_equal(lacking, 0);
+}
+
 /* Each paper's numbers are a claim, or a line that says why not. */
 static void test_every_claim_is_recorded(void **state)
 {
@@ -408,6 +463,7 @@ int main(void)
         cmocka_unit_test(test_store),
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_every_claim_is_recorded),
+        cmocka_unit_test(test_causes),
         cmocka_unit_test(test_printed_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

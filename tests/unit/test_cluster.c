@@ -98,6 +98,7 @@ static const char *const OTHERS[] = {
     "sheet-tag-sfb",
     "sheet-hap-64",
     "sheet-hap-p100-32",
+    "sheet-hap-a100-p100-4",
     "sheet-amp-homogeneous",
     "sheet-amp-het-model",
     "hidup-1x8",
