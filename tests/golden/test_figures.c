@@ -214,7 +214,7 @@ static void test_counts_of_claims(void **state)
     assert_int_equal(count.calibrated, 8);
 }
 
-/* What a column that tests a claim's cause leaves of the distance from the paper. */
+/* A column that tests a claim's cause says how much of the distance from the paper it takes. */
 static void test_causes(void **state)
 {
     (void)state;
