@@ -284,6 +284,128 @@ static void test_bad_options(void **state)
     }
 }
 
+/* --- by their definitions --- */
+
+/* A backward op is in the segment of its forward op, an update in that of the first forward op that
+ * reads its parameter; the first op's, where there is none. */
+static void check_follow(const Graph *graph, const uint16_t *segment)
+{
+    for (OpId id = 0; id < graph_n_ops(graph); id++) {
+        const Op *op = graph_get_op(graph, id);
+        OpId of = op->pass == PASS_BACKWARD ? op->of : id;
+        for (OpId r = 0; op->pass == PASS_UPDATE && r < graph_n_ops(graph); r++) {
+            const Op *reader = graph_get_op(graph, r);
+            bool reads = false;
+            for (uint32_t i = 0; i < reader->n_in; i++)
+                reads |= reader->in[i] == op->in[0];
+            if (reader->pass == PASS_FORWARD && reads) {
+                of = r;
+                break;
+            }
+            of = 0;
+        }
+        assert_int_equal(segment[id], segment[of == GRAPH_NONE ? 0 : of]);
+    }
+}
+
+/* Parts of fewer than 16 ops are runs: each ends where the next op would take it further above its
+ * share of what is left than it is below, or where every op left is needed. */
+static void check_runs(const Graph *graph, uint32_t n, uint32_t parts,
+                       const uint16_t *segment)
+{
+    double left = 0, run = 0;
+    for (OpId id = 0; id < n; id++)
+        left += graph_op_flops(graph, id);
+    double share = left / parts;
+    assert_int_equal(segment[0], 0);
+    for (OpId id = 0; id + 1 < n; id++) {
+        const uint32_t part = segment[id], needed = parts - part - 1;
+        const double next = graph_op_flops(graph, id + 1);
+        run += graph_op_flops(graph, id);
+        const bool ends = needed > 0 && (run + next / 2 > share || n - id - 1 <= needed);
+        assert_int_equal(segment[id + 1], part + ends);
+        if (!ends)
+            continue;
+        left -= run;
+        share = left / needed;
+        run = 0;
+    }
+    assert_int_equal(segment[n - 1], parts - 1);
+}
+
+/* As few segments as keep two ops of one segment, and two that are tied, together: those that steps
+ * from op to op reach, among ops that are sharded. */
+static void check_joined(const Program *program, const Graph *graph,
+                         const uint16_t *segment)
+{
+    const uint32_t n = graph_n_ops(graph);
+    g_autofree uint16_t *joined = g_new(uint16_t, n);
+    g_autofree OpId *tie = plan_ties(program, graph);
+    g_autofree bool *sharded = plan_sharded_ops(program, graph);
+    g_autofree uint32_t *reached = g_new0(uint32_t, n), *open = g_new(uint32_t, n);
+    const uint32_t n_joined = balance_segments_join(program, graph, segment, joined);
+    uint32_t found = 0;
+    for (OpId id = 0; id < n; id++) {
+        uint32_t len = 0;
+        if (!sharded[id])
+            assert_int_equal(joined[id], 0);
+        if (!sharded[id] || reached[id])
+            continue;
+        open[len++] = id;
+        reached[id] = ++found;
+        while (len > 0) {
+            const OpId at = open[--len];
+            assert_int_equal(joined[at], found - 1);
+            for (OpId to = 0; to < n; to++)
+                if (sharded[to] && !reached[to] &&
+                    (segment[to] == segment[at] || tie[to] == tie[at])) {
+                    reached[to] = found;
+                    open[len++] = to;
+                }
+        }
+    }
+    assert_int_equal(n_joined, MAX(found, 1));
+}
+
+static void test_by_definition(void **state)
+{
+    (void)state;
+    static const char *const model[] = {
+        "bert-moe:layers=4", "vgg19:batch=16", "vit:layers=2,batch=8",
+        "gpt2:layers=3,hidden=64,heads=4,seq=16,vocab=99"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(39);
+    g_autoptr(GError) error = NULL;
+    Cluster *cluster;
+    g_autoptr(ClusterView) view = view_of("hap-8", &cluster);
+    for (uint32_t m = 0; m < G_N_ELEMENTS(model); m++) {
+        Graph *graph = NULL;
+        g_autoptr(Plan) plan = plan_of(m % 2 ? "deepspeed" : "gshard", "none", model[m],
+                                       "hap-8", view, &graph);
+        const uint32_t n_ops = graph_n_ops(graph);
+        g_autofree uint16_t *segment = g_new(uint16_t, n_ops);
+        uint32_t n = 0;
+        while (graph_get_op(graph, n)->pass == PASS_FORWARD)
+            n++;
+        for (uint32_t parts = 1; parts <= n; parts += parts > 6 ? 5 : 1) {
+            assert_true(balance_segments_metis(graph, parts, segment, &error));
+            check_follow(graph, segment);
+            if (parts > n / 16)
+                check_runs(graph, n, parts, segment);
+            check_joined(plan->program, graph, segment);
+        }
+        assert_false(balance_segments_metis(graph, n + 1, segment, &error));
+        g_clear_error(&error);
+        for (uint32_t i = 0; i < 10; i++) {
+            const gint32 most = g_rand_int_range(rand, 1, (gint32)n_ops + 1);
+            for (OpId id = 0; id < n_ops; id++)
+                segment[id] = (uint16_t)g_rand_int_range(rand, 0, most);
+            check_joined(plan->program, graph, segment);
+        }
+        graph_free(graph);
+    }
+    cluster_free(cluster);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_ratios_of_their_own),
@@ -291,6 +413,7 @@ int main(void)
                                        cmocka_unit_test(test_the_case_of_the_artifact),
                                        cmocka_unit_test(test_random_clusters),
                                        cmocka_unit_test(test_a_thousand_segments),
+                                       cmocka_unit_test(test_by_definition),
                                        cmocka_unit_test(test_bad_options)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
