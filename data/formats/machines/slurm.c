@@ -140,7 +140,7 @@ static bool read_record(SlurmFile *slurm, GHashTable *seen, uint32_t line,
         char *all = g_strdup_printf("gpu:%s:%s", value[FIELD_TYPE], value[FIELD_GRES]);
         put_block(value[FIELD_GRES], all);
     }
-    const bool good = !*value[FIELD_NAME] ||
+    const bool good = (kubernetes && !*value[FIELD_NAME]) ||
                       add_node(slurm, seen, line, value[FIELD_NAME], value[FIELD_GRES],
                                value[FIELD_FEATURES], value[FIELD_STATE], error);
     free_items(value, FIELDS);
