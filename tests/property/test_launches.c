@@ -300,6 +300,10 @@ static void test_files(void **state)
         {"per_device_train_batch_size: 1\ngradient_accumulation_steps: 3\nbf16: true\n"
          "gradient_checkpointing: true\n",
          "dp: 8\nmicro_batch: 1\nrecompute: full\n"},
+        /* a file that is named says its stage */
+        {"distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n"
+         "  deepspeed_config_file: some/zero3_offload.json\n",
+         "dp: 8\nzero: 3\noffload: optimizer+parameters\n"},
         /* what is not said is the framework's */
         {"output_dir: x\nbf16: true\n", "!on 8 replicas in microbatches of 8"},
         {"[training]\nseq_len = 16\n[parallelism]\n"
