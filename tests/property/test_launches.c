@@ -304,6 +304,9 @@ static void test_files(void **state)
         {"distributed_type: DEEPSPEED\nnum_processes: 8\ndeepspeed_config:\n"
          "  deepspeed_config_file: some/zero3_offload.json\n",
          "dp: 8\nzero: 3\noffload: optimizer+parameters\n"},
+        {"accelerate launch --config_file some/deepspeed_zero3.yaml --num_processes 8 "
+         "x.py --bf16 --per_device_train_batch_size 3",
+         "dp: 8\nmicro_batch: 3\nzero: 3\n"},
         /* what is not said is the framework's */
         {"output_dir: x\nbf16: true\n", "!on 8 replicas in microbatches of 8"},
         {"[training]\nseq_len = 16\n[parallelism]\n"
