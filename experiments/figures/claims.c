@@ -194,7 +194,7 @@ char *claims_words(const Claim *claim)
     return g_strchomp(g_strdup(*words));
 }
 
-/* ", cause: holds", or the part of the distance from the paper that is gone in the column. */
+/* " (cause: holds)", or the part of the distance that is gone in the column. */
 static void add_cause(GString *text, const Claim *claim, const ClaimColumn *column)
 {
     const double was = claim->ours - claim->value, is = column->ours - claim->value;

@@ -62,8 +62,9 @@ Claims *claims_judge(const char *figure, Store *store, GError **error);
 bool claims_add_column(Claims *claims, const Experiment *experiment, uint32_t index,
                        const Claims *judged, GError **error);
 /* The claim's results in all columns but those of `except` (a list that ends with NULL, or NULL),
- * as "calibrated 2.77, best 3.33 (holds)"; of those that test its cause with the part of the
- * distance from the paper that is gone there, "(cause: 56 %)". "" if there are none. Caller frees. */
+ * as "calibrated 2.77, best 3.33 (holds)". Columns that test its cause have the part of
+ * the distance from the paper that is gone there: "(cause: 56 %)". Returns "" if there
+ * are none. Caller frees. */
 char *claims_columns_text(const Claims *claims, const Claim *claim,
                           const char *const *except);
 /* Whether the claim holds or does not, without a number of its own. */

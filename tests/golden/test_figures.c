@@ -214,7 +214,7 @@ static void test_counts_of_claims(void **state)
     assert_int_equal(count.calibrated, 8);
 }
 
-/* A column that tests a claim's cause says how much of the distance from the paper it takes. */
+/* A column that tests a cause says how much of the distance from the paper it takes. */
 static void test_causes(void **state)
 {
     (void)state;

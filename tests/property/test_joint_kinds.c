@@ -78,7 +78,7 @@ static uint32_t run_end(const ClusterView *view, uint32_t d)
     return end;
 }
 
-/* What machines of one kind have in common, in words. */
+/* The numbers that machines of one kind have in common, as text. */
 static char *likeness(const ClusterView *view, uint32_t d)
 {
     const Device *device = &view->device[d];
