@@ -91,7 +91,7 @@ static void groups_add_unions(JointMenu *menu, GArray *groups)
 
 JointDevices synth_joint_devices(const JointMenu *menu, const JointGroup *group)
 {
-    const uint32_t most = menu->view->cluster->n_machines;
+    const uint32_t most = menu->place->len;
     JointDevices devices = {0, g_new(uint32_t, most), g_new(uint32_t, most)};
     array_at (const JointKind, kind, k, menu->kind) {
         uint32_t left = group->use[k] * kind->unit;

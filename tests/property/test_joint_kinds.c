@@ -248,8 +248,6 @@ static void check_group(const JointMenu *menu, const JointGroup *group)
     assert_int_equal(group->n_machines, MIN(machines, menu->view->cluster->n_machines));
     assert_int_equal(group->kinds, bits);
     assert_true(pieces == (group->piece > 0));
-    if (cluster_mixed(menu->view->cluster)) /* has no programs of unlike devices */
-        return;
     g_auto(JointDevices) own = synth_joint_devices(menu, group);
     uint32_t sum = 0;
     for (uint32_t i = 0; i < own.n; i++)
