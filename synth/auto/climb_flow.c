@@ -71,12 +71,14 @@ static Task *hides_best(const PortfolioRun *run, PortfolioChoice *choice,
         PlannerOptions options = choice->options;
         options.strategy = choice->plan->strategy;
         options.bucket_bytes = choice->plan->bucket_bytes;
-        if (!hides_apply(run, HIDES[i], &options) ||
-            !g_hash_table_add(seen, (gpointer)hides_words(&options)))
+        if (!hides_apply(run, HIDES[i], &options))
+            continue;
+        const char *words = hides_words(&options);
+        if (!g_hash_table_add(seen, (gpointer)words))
             continue;
         attempt[i] = (PortfolioTry){.planner = planner_find("manual", NULL),
                                     .granularity = GRANULARITY_GPU,
-                                    .set = hides_words(&options),
+                                    .set = words,
                                     .iteration_s = INFINITY};
         g_autoptr(Task) task = hides_try(run, choice, &attempt[i], &options);
         if (task && task->flow_s < faster * (best ? best->flow_s : choice->flow_s)) {

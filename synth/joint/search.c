@@ -322,8 +322,8 @@ static const Run *best_of(const GArray *runs, uint32_t problem)
 static ORDER_DEFINE(by_run, Run, ASCENDING(walk_s), ASCENDING(problem));
 
 /* The best run of each number of microbatches with pipelines that take less than `far` times as
- * long as the best one: those first that take least. */
-static GArray *best_runs(const JointSearch *j, const GArray *runs, double far)
+ * long as the best one: at most `most`, those first that take least. */
+static GArray *best_runs(const JointSearch *j, const GArray *runs, double far, guint most)
 {
     GArray *best = g_array_new(FALSE, FALSE, sizeof(Run));
     for (uint32_t i = 0; i < j->problems->len; i++) {
@@ -332,6 +332,7 @@ static GArray *best_runs(const JointSearch *j, const GArray *runs, double far)
             g_array_append_val(best, *run);
     }
     g_array_sort(best, by_run);
+    g_array_set_size(best, MIN(best->len, most));
     return best;
 }
 
@@ -339,7 +340,7 @@ static GArray *best_runs(const JointSearch *j, const GArray *runs, double far)
  * come first, of runs without split backwards, and what is made of the fastest pipelines. */
 static GArray *list_counted(const JointSearch *j, const GArray *plain, double far)
 {
-    g_autoptr(GArray) best = best_runs(j, plain, far);
+    g_autoptr(GArray) best = best_runs(j, plain, far, UINT_MAX);
     GArray *runs = g_array_new(FALSE, FALSE, sizeof(Run));
     for (uint32_t splits = 0; splits < 2; splits++)
         array_each (const Run, run, best)
@@ -449,13 +450,11 @@ static void search_large(JointSearch *j, double headroom)
         order = synth_joint_orders(j->problems->pdata[0], MOST_ORDERS, &n);
         runs = g_array_new(FALSE, FALSE, sizeof(Run));
         search_orders(j, order, 0, MIN(FIRST_ORDERS, n), NULL, runs);
-        g_autoptr(GArray) some = best_runs(j, runs, FAR);
-        g_array_set_size(some, MIN(some->len, FINE));
+        g_autoptr(GArray) some = best_runs(j, runs, FAR, FINE);
         search_orders(j, order, MIN(FIRST_ORDERS, n), n, some, runs);
     } else
         runs = search_once(j, 0, n_best);
-    g_autoptr(GArray) best = best_runs(j, runs, FAR);
-    g_array_set_size(best, MIN(best->len, FINE));
+    g_autoptr(GArray) best = best_runs(j, runs, FAR, FINE);
     add_problems(j, j->menu, headroom, best);
     if (order)
         search_best_orders(j, best, first);
