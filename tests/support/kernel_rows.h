@@ -16,14 +16,56 @@ typedef struct {
      * from event to event where nothing is computed, and what of that passes after the launch;
      * 0: replayed graphs */
     double host_s, after_s;
-    bool zeros; /* its inputs are zeros, for which lanes draw less power */
+    bool zeros;  /* its inputs are zeros, for which lanes draw less power */
+    double seen; /* place of a convolution's shape in its benchmark, from 1; others: 0 */
 } KernelRow;
 
 typedef struct {
     GArray *row;       /* KernelRow */
     GPtrArray *device; /* KernelDevice, or NULL: no such sheet */
     GPtrArray *name;
+    GHashTable *seen; /* shape of a convolution -> its place, from 1 */
 } KernelRows;
+
+/* randint of Python's random: as many bits as the range has, until they are in it. */
+static inline uint32_t kernel_rows_randint(GRand *rand, uint32_t low, uint32_t high)
+{
+    const uint32_t n = high - low + 1;
+    uint32_t r;
+    do
+        r = g_rand_int(rand) >> (32 - g_bit_storage(n));
+    while (r >= n);
+    return low + r;
+}
+
+static inline char *kernel_rows_shape(double b, double m, double n, double image)
+{
+    return g_strdup_printf("%g %g %g %g", b, m, n, image);
+}
+
+/* The benchmark's convolutions in its order, which the rows have lost: 5,000 shapes of
+ * random.seed(42), as NeuSight's generate_train_conv (neusight/Dataset/dims.py) draws them. */
+static inline GHashTable *kernel_rows_seen(void)
+{
+    enum { SHAPES = 5000 };
+    const guint32 seed = 42;
+    GRand *rand = g_rand_new_with_seed_array(&seed, 1);
+    GHashTable *seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    while (g_hash_table_size(seen) < SHAPES) {
+        const double b = kernel_rows_randint(rand, 1, 64),
+                     m = kernel_rows_randint(rand, 3, 2048),
+                     n = kernel_rows_randint(rand, 3, 2048),
+                     k = kernel_rows_randint(rand, 3, 3),
+                     image = kernel_rows_randint(rand, 5, 256);
+        for (uint32_t i = 0; i < 2; i++) /* stride and padding */
+            kernel_rows_randint(rand, 1, 1);
+        if (2 * m * n * k * k * image * image <= 1e9)
+            g_hash_table_insert(seen, kernel_rows_shape(b, m, n, image),
+                                GUINT_TO_POINTER(g_hash_table_size(seen) + 1));
+    }
+    g_rand_free(rand);
+    return seen;
+}
 
 static inline KernelRows *kernel_rows_new(void)
 {
@@ -31,6 +73,7 @@ static inline KernelRows *kernel_rows_new(void)
     rows->row = g_array_new(FALSE, TRUE, sizeof(KernelRow));
     rows->device = g_ptr_array_new_with_free_func((GDestroyNotify)kernel_device_free);
     rows->name = g_ptr_array_new();
+    rows->seen = kernel_rows_seen();
     return rows;
 }
 
@@ -39,6 +82,7 @@ static inline void kernel_rows_free(KernelRows *rows)
     g_array_unref(rows->row);
     g_ptr_array_unref(rows->device);
     g_ptr_array_unref(rows->name);
+    g_hash_table_unref(rows->seen);
     g_free(rows);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KernelRows, kernel_rows_free)
@@ -80,7 +124,7 @@ static inline bool kernel_rows_fp32(const Csv *csv, void *data, GError **error)
         double read, host_us, after_us;
     } OP[] = {{"linear", KERNEL_PRODUCT, 0, 47.0838, 13},
               {"bmm", KERNEL_BATCHED, 0, 32.6907, 13},
-              {"conv", KERNEL_CONVOLUTION, 0, 249.361, 0}, /* several launches */
+              {"conv", KERNEL_CONVOLUTION, 0, 250, 0}, /* rough */
               {"ln", KERNEL_NORM, 0, 54.4746, 13},
               {"softmax", KERNEL_SOFTMAX, 0, 37.9208, 13},
               {"add", KERNEL_ELEMENTWISE, 8, 31.0659, 13},
@@ -88,6 +132,8 @@ static inline bool kernel_rows_fp32(const Csv *csv, void *data, GError **error)
               {"div", KERNEL_ELEMENTWISE, 8, 31.0659, 13},
               {"pow", KERNEL_ELEMENTWISE, 8, 31.0659, 13},
               {NULL, KERNEL_ELEMENTWISE, 4, 31.0659, 13}};
+    KernelRows *rows = data;
+    g_autofree char *shape = NULL;
     const char *op = csv_text(csv, "op");
     uint32_t i = 0;
     while (OP[i].op && strcmp(op, OP[i].op) != 0)
@@ -110,6 +156,9 @@ static inline bool kernel_rows_fp32(const Csv *csv, void *data, GError **error)
         kernel->convolution.out = n;
         kernel->convolution.height = kernel->convolution.width = image;
         kernel->convolution.rows = kernel->convolution.columns = k;
+        shape = kernel_rows_shape(b, m, n, image);
+        row.seen = GPOINTER_TO_UINT(g_hash_table_lookup(rows->seen, shape));
+        assert_true(row.seen > 0);
         break;
     case KERNEL_NORM:
     case KERNEL_SOFTMAX:
@@ -268,8 +317,57 @@ static inline double kernel_rows_predict_s(const KernelDevice *device,
                 row->host_s - row->after_s + kernel_time_s(device, &row->kernel));
 }
 
+static inline double kernel_rows_median(GArray *of)
+{
+    g_array_sort(of, number_compare);
+    return g_array_index(of, double, of->len / 2);
+}
+
+/* The line through points (x, y): the median of the slopes of all pairs, and of what is left
+ * (Theil and Sen). */
+static inline void kernel_rows_line(const GArray *x, const GArray *y, double line[2])
+{
+    g_autoptr(GArray) slope = g_array_new(FALSE, FALSE, sizeof(double)),
+                      left = g_array_new(FALSE, FALSE, sizeof(double));
+    for (guint i = 0; i < x->len; i++)
+        for (guint j = 0; j < i; j++) {
+            const double across =
+                             g_array_index(x, double, i) - g_array_index(x, double, j),
+                         up = g_array_index(y, double, i) - g_array_index(y, double, j),
+                         by = up / across;
+            if (across != 0)
+                g_array_append_val(slope, by);
+        }
+    line[1] = kernel_rows_median(slope);
+    for (guint i = 0; i < x->len; i++) {
+        const double at =
+            g_array_index(y, double, i) - line[1] * g_array_index(x, double, i);
+        g_array_append_val(left, at);
+    }
+    line[0] = kernel_rows_median(left);
+}
+
 /* A benchmark's hosts are unlike: launches of a device's ops last what the shortest of them show,
- * the median over those whose law takes less than a quarter of the launch. */
+ * the median over those whose law takes less than a quarter of the launch. With
+ * cudnn.benchmark each shape makes all that follow slower: a line through rows whose law takes
+ * less than such a launch. */
+static inline void kernel_rows_host(const GPtrArray *of, GArray *ratio,
+                                    const GArray *seen, const GArray *host)
+{
+    double line[2] = {0, 0};
+    const double by = kernel_rows_median(ratio);
+    if (seen->len > 0) {
+        kernel_rows_line(seen, host, line);
+        print_message(
+            "  %s: a convolution's launch %.0f us, %.0f us more after 1,000 shapes\n",
+            ((KernelRow *)of->pdata[0])->device, 1e6 * line[0], 1e9 * line[1]);
+    }
+    for (guint j = 0; j < of->len; j++) {
+        KernelRow *row = of->pdata[j];
+        row->host_s = seen->len > 0 ? line[0] + line[1] * row->seen : row->host_s * by;
+    }
+}
+
 static inline void kernel_rows_hosts(KernelRows *rows)
 {
     static const double SHORT = 0.25;
@@ -280,7 +378,9 @@ static inline void kernel_rows_hosts(KernelRows *rows)
         g_autofree char *key = g_strconcat(one->device, " ", one->op, NULL);
         if (one->host_s == 0 || !g_hash_table_add(done, (gpointer)g_intern_string(key)))
             continue;
-        g_autoptr(GArray) ratio = g_array_new(FALSE, FALSE, sizeof(double));
+        g_autoptr(GArray) ratio = g_array_new(FALSE, FALSE, sizeof(double)),
+                          seen = g_array_new(FALSE, FALSE, sizeof(double)),
+                          host = g_array_new(FALSE, FALSE, sizeof(double));
         g_autoptr(GPtrArray) of = g_ptr_array_new();
         for (guint j = i; j < rows->row->len; j++) {
             KernelRow *row = &g_array_index(rows->row, KernelRow, j);
@@ -288,15 +388,19 @@ static inline void kernel_rows_hosts(KernelRows *rows)
             if (row->device != one->device || row->op != one->op)
                 continue;
             g_ptr_array_add(of, row);
-            if (kernel_time_s(device, &row->kernel) > SHORT * row->host_s)
+            const double kernel_s = kernel_time_s(device, &row->kernel);
+            if (kernel_s > (row->seen > 0 ? 1 : SHORT) * row->host_s)
                 continue;
-            const double r = row->s / kernel_rows_predict_s(device, row);
+            const double r = row->s / kernel_rows_predict_s(device, row),
+                         host_s = row->s - kernel_s;
             g_array_append_val(ratio, r);
+            if (row->seen > 0) {
+                g_array_append_val(seen, row->seen);
+                g_array_append_val(host, host_s);
+            }
         }
-        g_array_sort(ratio, number_compare);
-        for (guint j = 0; j < of->len && ratio->len >= ENOUGH; j++)
-            ((KernelRow *)of->pdata[j])->host_s *=
-                g_array_index(ratio, double, ratio->len / 2);
+        if (ratio->len >= ENOUGH)
+            kernel_rows_host(of, ratio, seen, host);
     }
 }
 
