@@ -67,9 +67,12 @@
 
 #define CONVOLUTION_CONSTANTS(X)                                                           \
     X(implicit, "1", 0.1, 2)       /* rate of implicit products, of the same product's */  \
-    X(large, "1", 0.1, 2)          /* of Winograd F(4,3) */                                        \
-    X(traffic, "1", 0.1, 100)      /* bytes of the transforms, of once each */             \
-    X(filter, "1", 0.1, 100)       /* of the filters' transform */                         \
+    X(fused, "1", 0.1, 2)          /* of blocks of Winograd F(2,3) */                      \
+    X(fused_start, "channels", 0, 1000) /* that such a block takes at its ends */          \
+    X(fused_filter, "1", 0, 100)   /* as filter, of F(2,3) */                              \
+    X(large, "1", 0.1, 2)          /* of Winograd F(4,3) */                                \
+    X(traffic, "1", 0, 100)        /* bytes of the transforms, of once each */             \
+    X(filter, "1", 0, 100)         /* of the filters' transform */                         \
     X(choice, "1", 1, 100)         /* exponent of the soft minimum */                      \
     X(start, "us", 0, 10000)
 

@@ -1,108 +1,105 @@
-/* Convolutions, by the two ways that libraries know, of which the time is a soft minimum (exponent
- * `choice`: they choose by rules, not by measuring):
+/* Convolutions, by the three ways that libraries know, of which the time is a soft minimum
+ * (exponent `choice`: they measure, and keep the fastest):
  *
- *     implicit product    m = samples x out image, n = out channels, k = in channels x filter, / implicit
- *     F(4,3)              Winograd: 36 products of 16-element tiles, / large, + transforms' traffic
+ *     implicit  m = samples x out image, n = out channels, k = in channels x filter, / implicit
+ *     F(2,3)    Winograd in one kernel: blocks of 32 channels and 8 x 16 pixels do 16 products
+ *               of 32 x 32, as a tile of 128 x 128 does, / fused; fp32, not of weights
+ *     F(4,3)    Winograd: 36 products of 16-element tiles, / large
  *
- * (Lavin and Gray 2016); Winograd for filters of 3 x 3 and stride 1. Windows overlap: an implicit
- * product reads its image once, although a pixel is in filter/stride^2 of them. Gradients of the
- * input and of the weights are the products with the same FLOPs and other extents; only the latter
- * split their sum, over samples and image. */
+ * and the traffic of their transforms (Lavin and Gray 2016; blocks by names and grids of cuDNN
+ * 8.9's kernels in NeuSight's conv/p2.1.0); Winograd for filters of 3 x 3 and stride 1. Windows
+ * overlap: an implicit product reads its image once, although a pixel is in filter/stride^2 of
+ * them. Gradients of the input and of the weights are the products with the same FLOPs and other
+ * extents; only the latter split their sum, over samples and image. */
 #include <math.h>
 
 #include "sim/cost/kernel_law.h"
 
+/* A way: products, the rate that it reaches of them, and the bytes that its transforms move. */
 typedef struct {
-    double samples, in, out, area, filter, stride; /* area: of the output's image */
-    bool weights; /* the gradient of the weights: the sum runs over samples and image */
-} Convolution;
+    double batch, m, n, k, overlap; /* as in LawProduct */
+    double rate, bytes;
+    double filled; /* the part of n that is not there to fill blocks */
+} ConvolutionWay;
+enum { CONVOLUTION_WAYS = 3 };
 
-/* The extents of one group as they lie in the product. */
-static Convolution convolution_of(const Kernel *kernel)
+/* The ways, of which there are so many; the first is the implicit product. *bytes: of the maps and
+ * the filter, once. */
+static uint32_t convolution_ways(const ConvolutionLaw *law, const Kernel *kernel,
+                                 ConvolutionWay way[CONVOLUTION_WAYS], double *bytes)
 {
-    const double groups = kernel->convolution.groups > 0 ? kernel->convolution.groups : 1;
-    Convolution c = {.samples = kernel->convolution.batch,
-                     .in = kernel->convolution.in / groups,
-                     .out = kernel->convolution.out / groups,
-                     .area = kernel->convolution.height * kernel->convolution.width,
-                     .filter = kernel->convolution.rows * kernel->convolution.columns,
-                     .stride = fmax(kernel->convolution.stride, 1),
-                     .weights = kernel->convolution.pass == KERNEL_WEIGHT_GRADIENT};
-    return c;
+    const double groups = fmax(kernel->convolution.groups, 1),
+                 samples = kernel->convolution.batch, high = kernel->convolution.height,
+                 wide = kernel->convolution.width, positions = samples * high * wide,
+                 filter = kernel->convolution.rows * kernel->convolution.columns,
+                 stride = fmax(kernel->convolution.stride, 1), step = stride * stride,
+                 in = kernel->convolution.in / groups,
+                 out = kernel->convolution.out / groups,
+                 size = kernel_format_bytes(kernel->format),
+                 squares = samples * ceil(high / 4) * ceil(wide / 4),
+                 blocks = samples * ceil(high / 8) * ceil(wide / 16);
+    /* the sum of the weights' gradient runs over samples and image */
+    const bool weights = kernel->convolution.pass == KERNEL_WEIGHT_GRADIENT,
+               dx = kernel->convolution.pass == KERNEL_INPUT_GRADIENT;
+    const double n = dx ? in : out, k = dx ? out : in, full = ceil(n / 32) * 32,
+                 transformed = (positions + 36 * squares) * (n + k);
+    /* clang-format off */
+    way[0] = (ConvolutionWay){groups, weights ? k * filter : positions, n,
+                              weights ? positions : k * filter, fmax(filter / step, 1),
+                              law->implicit, 0, 1};
+    way[1] = (ConvolutionWay){36, weights ? k : squares, n, weights ? squares : k, 1,
+                              law->large,
+                              size * (law->traffic * transformed + law->filter * 45 * n * k), 1};
+    way[2] = (ConvolutionWay){1, 128 * blocks, 4 * full, k + law->fused_start, 1,
+                              law->fused, size * law->fused_filter * 25 * n * k, n / full};
+    /* clang-format on */
+    *bytes = size * groups * (positions * (in * step + out) + in * out * filter);
+    return filter != 9 || kernel->convolution.rows != 3 || step != 1 || groups != 1 ? 1
+           : weights || kernel->format != KERNEL_FP32                               ? 2
+                                                                                    : 3;
 }
 
-/* overlap: as in LawProduct. */
-static double convolution_product_s(const KernelDevice *device, const Kernel *kernel,
-                                    double batch, const double mnk[3], double overlap,
-                                    KernelReport *report)
+static double convolution_soft(const ConvolutionLaw *law, double one, double other)
 {
-    const double size = kernel_format_bytes(kernel->format);
-    const LawProduct product = {.batch = batch,
-                                .m = mnk[0],
-                                .n = mnk[1],
-                                .k = mnk[2],
-                                .in_bytes = size,
-                                .out_bytes = size,
-                                .format = kernel->format,
-                                .batched = true,
-                                .alone = kernel->alone,
-                                .overlap = overlap,
-                                .whole =
-                                    kernel->convolution.pass != KERNEL_WEIGHT_GRADIENT};
-    return law_product_s(device, &product, report);
-}
-
-static double convolution_soft(const ConvolutionLaw *law, double implicit, double large)
-{
-    return pow(pow(implicit, -law->choice) + pow(large, -law->choice), -1 / law->choice);
-}
-
-/* F(4,3), with the traffic of its transforms. n, k: of the implicit product. */
-static double convolution_large_s(const KernelDevice *device, const Kernel *kernel,
-                                  const Convolution *c, double n, double k,
-                                  KernelReport *report)
-{
-    const ConvolutionLaw *law = &device->constants.convolution;
-    const double size = kernel_format_bytes(kernel->format),
-                 weights = c->in * c->out * size,
-                 maps = c->samples * c->area * (c->in + c->out) * size,
-                 tiles = c->samples * ceil(kernel->convolution.height / 4) *
-                         ceil(kernel->convolution.width / 4);
-    const double mnk[] = {c->weights ? c->in : tiles, n, c->weights ? tiles : k / 9};
-    return convolution_product_s(device, kernel, 36, mnk, 1, report) / law->large +
-           (law->traffic * maps * 36 / 16 + law->filter * 36 * weights) /
-               (device->chip.bandwidth * device->chip.memory_share);
+    return pow(pow(one, -law->choice) + pow(other, -law->choice), -1 / law->choice);
 }
 
 double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report)
 {
     const ConvolutionLaw *law = &device->constants.convolution;
-    const Convolution c = convolution_of(kernel);
-    const double groups = fmax(kernel->convolution.groups, 1),
-                 positions = c.samples * c.area,
-                 size = kernel_format_bytes(kernel->format),
-                 overlap = fmax(c.filter / (c.stride * c.stride), 1);
-    const bool dx = kernel->convolution.pass == KERNEL_INPUT_GRADIENT;
-    const double n = dx ? c.in : c.out, k = (dx ? c.out : c.in) * c.filter,
-                 mnk[] = {c.weights ? k : positions, n, c.weights ? positions : k};
-    double t = convolution_product_s(device, kernel, groups, mnk, overlap, report) /
-               law->implicit;
-    double least = report ? report->least_s / law->implicit : 0;
-    if (c.filter == 9 && c.stride == 1 && kernel->convolution.rows == 3 && groups == 1) {
-        KernelReport of = {0};
-        t = convolution_soft(
-            law, t, convolution_large_s(device, kernel, &c, n, k, report ? &of : NULL));
-        if (report)
-            least = convolution_soft(law, least, of.least_s / law->large);
+    const double size = kernel_format_bytes(kernel->format),
+                 bandwidth = device->chip.bandwidth * device->chip.memory_share;
+    ConvolutionWay way[CONVOLUTION_WAYS];
+    double t = 0, least = 0, bytes;
+    const uint32_t n_ways = convolution_ways(law, kernel, way, &bytes);
+    for (uint32_t i = 0; i < n_ways; i++) {
+        const ConvolutionWay *w = &way[i];
+        const LawProduct product = {.batch = w->batch,
+                                    .m = w->m,
+                                    .n = w->n,
+                                    .k = w->k,
+                                    .in_bytes = size,
+                                    .out_bytes = size,
+                                    .format = kernel->format,
+                                    .batched = true,
+                                    .alone = kernel->alone,
+                                    .overlap = w->overlap,
+                                    .whole = kernel->convolution.pass !=
+                                             KERNEL_WEIGHT_GRADIENT};
+        KernelReport other = {0}, *of = report && i > 0 ? &other : report;
+        const double s =
+            law_product_s(device, &product, of) / w->rate + w->bytes / bandwidth;
+        t = i > 0 ? convolution_soft(law, t, s) : s;
+        if (report) {
+            const double part = of->least_s * w->filled / w->rate;
+            least = i > 0 ? convolution_soft(law, least, part) : part;
+        }
     }
     if (report) {
         report->start_s += law->start * 1e-6;
         report->least_s = least;
-        report->flops = 2 * positions * c.in * c.out * groups * c.filter;
-        report->bytes =
-            size * groups *
-            (positions * (c.in * c.stride * c.stride + c.out) + c.in * c.out * c.filter);
+        report->bytes = bytes;
     }
     return t + law->start * 1e-6;
 }

@@ -27,7 +27,7 @@ static void test_fp32(void **state)
     expect(rows, NULL, "elementwise", 4.6);
     expect(rows, NULL, "ln", 10.4);
     expect(rows, NULL, "softmax", 8.8);
-    expect(rows, NULL, "conv", 13);
+    expect(rows, NULL, "conv", 10.2);
 }
 
 static void test_products(void **state)
