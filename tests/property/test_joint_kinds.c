@@ -353,8 +353,64 @@ static void test_by_definition(void **state)
     assert_true(in_order > 3 && coarser > 20 && sited > 5 && unions > 100);
 }
 
+/* --- entries --- */
+
+/* A group of one kind has an entry for each degree that divides its machines, and each way to need
+ * less memory, where memory is short; returns how many. */
+static uint32_t check_entries(const JointMenu *menu, const JointProblem *p,
+                              const JointGroup *group)
+{
+    enum { MOST = 64 };
+    const JointKind *kind = kind_at(menu, 0);
+    const uint32_t batch = menu->model->global_batch / p->n_microbatches;
+    const uint32_t n = group->n_devices;
+    uint32_t at = 0;
+    for (uint32_t d = 0; d < menu->model->n_degrees; d++) {
+        const uint32_t tp = menu->model->degree[d];
+        if (MIN(n, kind->gpus) % tp != 0 || n / tp > batch || at + 2 * JOINT_MODES > MOST)
+            continue;
+        for (uint32_t mode = 0; mode < JOINT_MODES; mode++)
+            for (uint32_t divides = 0; divides < (n > tp ? 2 : 1); divides++) {
+                if (!joint_may_recompute(menu, mode, true))
+                    continue;
+                assert_true(at < group->n_entries);
+                const JointEntry *e = &group->entry[at++];
+                uint32_t all = 0;
+                for (uint32_t r = 0; r < e->dp; r++)
+                    all += e->samples[r];
+                assert_true(e->tp == tp && e->dp == n / tp && all == batch &&
+                            e->recompute == menu->mode[mode] && e->divides == divides);
+            }
+    }
+    assert_int_equal(group->n_entries, at);
+    return at;
+}
+
+static void test_entries(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("256xv100-32g", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph = model_build(
+        "gpt2:layers=1,hidden=256,heads=256,ffn=256,seq=512,vocab=256,global_batch=256",
+        1, NULL, &error);
+    assert_no_error(error);
+    g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, &error);
+    assert_no_error(error);
+    g_autoptr(JointProblem) p = synth_joint_problem(menu, 1, 1e-6, true);
+    assert_non_null(p);
+    uint32_t most = 0;
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        most = MAX(most, check_entries(menu, p, &p->group[g]));
+    print_message("%u groups of up to %u entries\n", p->n_groups, most);
+    assert_true(most > 48);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_definition)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_definition),
+                                       cmocka_unit_test(test_entries)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

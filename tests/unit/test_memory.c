@@ -339,6 +339,49 @@ static void test_gathered_twice(void **state)
     assert_true(at_loss == 12 * PARAMETERS - 4 * W2);
 }
 
+/* --- floors --- */
+
+/* Whether parts of a program that sum to 1 fit the devices: of part x a GPU of device j holds
+ * x held + x divided / gpus. */
+static bool parts_fit(const SimMemoryFloor *floor, const ClusterView *view)
+{
+    double most = 0;
+    for (uint32_t j = 0; j < view->n_devices; j++)
+        most += (double)view->device[j].memory_bytes /
+                (floor->held_bytes + floor->divided_bytes / view->device[j].gpus);
+    return most >= 1;
+}
+
+/* A floor refuses nothing that fits, and on equal devices accepts nothing else. */
+static void test_floors(void **state)
+{
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(41);
+    uint32_t refused = 0, fits = 0;
+    for (uint32_t round = 0; round < 4000; round++) {
+        Device device[4] = {0};
+        const bool alike = g_rand_boolean(rand);
+        const ClusterView view = {.n_devices = (uint32_t)g_rand_int_range(rand, 1, 5),
+                                  .device = device};
+        for (uint32_t j = 0; j < view.n_devices; j++) {
+            device[j].gpus = (uint32_t)g_rand_int_range(rand, 1, 9);
+            device[j].memory_bytes = (uint64_t)g_rand_int_range(rand, 1, 1 << 20);
+            if (alike && j > 0)
+                device[j] = device[0];
+        }
+        const SimMemoryFloor floor = {.held_bytes = g_rand_double_range(rand, 1, 1 << 20),
+                                      .divided_bytes =
+                                          g_rand_double_range(rand, 1, 1 << 22)};
+        const bool may = sim_memory_floor_fits(&floor, &view),
+                   can = parts_fit(&floor, &view);
+        assert_true(may || !can);
+        assert_true(!alike || may == can);
+        refused += !may;
+        fits += can;
+    }
+    assert_true(refused > 500 && fits > 500);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -346,6 +389,7 @@ int main(void)
         TEST(test_data_parallel),       TEST(test_zero),
         TEST(test_all_reduce_in_place), TEST(test_old_value_used_after_update),
         cmocka_unit_test(test_views),   TEST(test_gathered_twice),
+        cmocka_unit_test(test_floors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include "synth/tag/case.h"
 #include "synth/tag/pipeline.h"
 #include "synth/tag/shares.h"
-#include "tests/test.h"
+#include "tests/support/made_plan.h"
 
 static const char MODEL[] = "vit:layers=1,global_batch=64";
 
@@ -414,6 +414,131 @@ static void test_nested_splits(void **state)
     assert_true(n_nested > 0);
 }
 
+enum { MOST_DEVICES = 16 };
+
+/* The counts of a split by the definitions of data/plan/plan.h: [replica * n_devices + position]. */
+static void count_by_definition(const Plan *plan, const Split *split, uint32_t *count)
+{
+    const DeviceGroup *group = &plan->program->group[split->group];
+    const uint32_t n = group->n_devices, n_shards = group_shards(group),
+                   n_parts = group_parts(group), units = split->units;
+    const double *ratio = &plan->ratio[split->segment * plan->n_devices];
+    double whole = 0, own[MOST_DEVICES] = {0}, even[MOST_DEVICES],
+           part[MOST_DEVICES] = {0}, of_set[MOST_DEVICES];
+    uint32_t of_part[MOST_DEVICES], of_shard[MOST_DEVICES], of_position[MOST_DEVICES];
+    for (uint32_t r = 0; r < group->n_replicas; r++)
+        for (uint32_t p = 0; p < n; p++) {
+            whole += ratio[group->device[r * n + p]];
+            own[p] += ratio[group->device[r * n + p]];
+            part[r / n_shards] += ratio[group->device[r * n + p]];
+        }
+    for (uint32_t p = 0; p < n; p++)
+        own[p] /= whole;
+    for (uint32_t k = 0; k < n_parts; k++)
+        part[k] = split->kind == SPLIT_BATCH ? part[k] / whole : 1.0 / n_parts;
+    for (uint32_t s = 0; s < n_shards; s++)
+        even[s] = 1.0 / n_shards;
+    split_round(part, n_parts, units, of_part);
+    split_round(own, n, units, of_position);
+    for (uint32_t r = 0; r < group->n_replicas; r++) {
+        const uint32_t k = r / n_shards, s = r % n_shards;
+        double of_replica = 0, of_all = 0, inner[MOST_DEVICES];
+        for (uint32_t t = 0; t < n_shards; t++) {
+            of_set[t] = 0;
+            for (uint32_t p = 0; p < n; p++)
+                of_set[t] += ratio[group->device[(k * n_shards + t) * n + p]];
+            of_all += of_set[t];
+        }
+        of_replica = of_set[s];
+        for (uint32_t t = 0; t < n_shards; t++)
+            of_set[t] /= of_all;
+        for (uint32_t p = 0; p < n; p++)
+            inner[p] = ratio[group->device[r * n + p]] / of_replica;
+        const bool batch = split->kind == SPLIT_BATCH;
+        split_round(batch ? of_set : even, n_shards, batch ? of_part[k] : units,
+                    of_shard);
+        split_round(batch ? inner : own, n,
+                    split->kind == SPLIT_POSITIONS ? units : of_shard[s], &count[r * n]);
+        for (uint32_t p = 0; p < n; p++) {
+            if (split->kind == SPLIT_REPLICAS)
+                count[r * n + p] = of_part[k];
+            if (split->kind != SPLIT_NESTED)
+                continue;
+            split_round(even, n_shards, of_position[p], of_shard);
+            count[r * n + p] = of_shard[s];
+        }
+    }
+}
+
+/* Every kind of split, at unlike ratios, of groups with several replicas, sets of shards and
+ * positions by their definitions. */
+static void test_splits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *set;
+    } CASE[] = {
+        {"gpt2", "dp=2 cp=2 tp=2"}, {"gpt2", "dp=4 tp=2 zero=3"},
+        {"gpt2", "cp=4 tp=2"},      {"gpt2", "pp=2 dp=2 tp=2"},
+        {"gpt2", "dp=4 cp=2"},      {"mixtral", "dp=4 tp=2 ep=4"},
+        {"mixtral", "cp=4 tp=2"},   {"mixtral", "dp=8 ep=2 zero=1"},
+    };
+    uint32_t of_kind[SPLIT_KINDS] = {0};
+    for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(CASE); i++) {
+        g_autofree char *model = g_strdup_printf(
+            "%s:layers=2,hidden=48,heads=16,ffn=52,seq=%u,vocab=60,global_batch=24",
+            CASE[i / 2].model, i % 2 ? 32 : 1);
+        g_auto(Made) made = made_plan("manual", model, "hap-8", CASE[i / 2].set);
+        Plan *plan = made.plan;
+        double sum = 0;
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            sum += plan->ratio[j] = 1 + j % 3;
+        for (uint32_t j = 0; j < plan->n_devices; j++)
+            plan->ratio[j] /= sum;
+        assert_true(plan_round(plan, made.graph, NULL));
+        for (uint32_t s = 0; s < plan->n_splits; s++) {
+            uint32_t want[MOST_DEVICES];
+            const Split *split = &plan->split[s];
+            of_kind[split->kind]++;
+            count_by_definition(plan, split, want);
+            for (uint32_t k = 0; k < plan_split_devices(plan, split); k++)
+                assert_int_equal(split->count[k], want[k]);
+        }
+    }
+    for (uint32_t kind = 0; kind < SPLIT_KINDS; kind++)
+        assert_true(of_kind[kind] > 0);
+}
+
+/* A plan is even if all ratios are equal, in all segments, and all devices have the same of each
+ * split. */
+static void test_even_plans(void **state)
+{
+    (void)state;
+    g_auto(Made) made = made_plan(
+        "manual", "gpt2:layers=1,hidden=16,heads=8,ffn=16,seq=4,vocab=16,global_batch=16",
+        "hap-8", "dp=2 tp=4");
+    Plan *plan = made.plan;
+    const uint32_t n = plan->n_devices;
+    assert_true(plan->n_splits > 0 && plan_splits_evenly(plan));
+    plan->n_segments = 2;
+    plan->ratio = g_renew(double, plan->ratio, 2 * n);
+    memcpy(&plan->ratio[n], plan->ratio, n * sizeof *plan->ratio);
+    assert_true(plan_splits_evenly(plan));
+    for (uint32_t j = 1; j < 2 * n; j++) {
+        const double kept = plan->ratio[j];
+        plan->ratio[j] = nextafter(kept, 1);
+        assert_false(plan_splits_evenly(plan));
+        plan->ratio[j] = kept;
+    }
+    for (uint32_t s = 0; s < plan->n_splits; s++)
+        for (uint32_t k = 0; k < plan_split_devices(plan, &plan->split[s]); k++) {
+            plan->split[s].count[k]++;
+            assert_false(plan_splits_evenly(plan));
+            plan->split[s].count[k]--;
+        }
+    assert_true(plan_splits_evenly(plan));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_pipelines), cmocka_unit_test(test_grouping),
         cmocka_unit_test(test_rounds),    cmocka_unit_test(test_improving),
         cmocka_unit_test(test_ranks),     cmocka_unit_test(test_nested_splits),
+        cmocka_unit_test(test_splits),    cmocka_unit_test(test_even_plans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
