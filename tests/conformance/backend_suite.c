@@ -331,17 +331,19 @@ static void check_op(ExecBackend *backend, const Graph *graph, OpId id,
     }
 }
 
-static void check_ops(ExecBackend *backend, double tolerance)
+static void check_ops(ExecBackend *backend, double tolerance, uint32_t shape)
 {
     GRand *random = g_rand_new_with_seed(9);
     for (OpKind kind = 0; kind < OP_KINDS; kind++)
-        for (uint32_t seed = 0; seed < 4; seed++) {
+        for (uint32_t seed = 0; seed < BACKEND_SHAPES; seed++) {
             g_autoptr(Graph) graph = graph_new("one op");
             graph_set_precision(graph, backend->half == EXEC_PLAIN  ? PRECISION_SINGLE
                                        : backend->half == EXEC_FP16 ? PRECISION_MIXED
                                                                     : PRECISION_BF16);
             const OpId id = sample_op(graph, kind, 2, false, random);
             graph_seal(graph);
+            if (shape < BACKEND_SHAPES && seed != shape)
+                continue;
             ExecTensor *value = exec_values_new(graph, seed);
             exec_run_graph(graph, value);
             Rule rule[OP_MAX_RULES];
@@ -379,11 +381,11 @@ static void check_plans(ExecBackend *backend, double tolerance, uint32_t first,
     }
 }
 
-void backend_suite(ExecBackend *backend, double tolerance)
+void backend_suite(ExecBackend *backend, double tolerance, uint32_t shape)
 {
     check_exchanges(backend, 5, 20);
     check_add(backend);
-    check_ops(backend, tolerance);
+    check_ops(backend, tolerance, shape);
     check_plans(backend,
                 backend->half == EXEC_PLAIN ? tolerance : exec_tolerance(backend), 0, 10);
 }

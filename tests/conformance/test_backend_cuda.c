@@ -19,7 +19,7 @@ static void run_suite(ExecCudaRanks ranks, uint32_t n_ranks)
         world.half = dtype[i].half;
         g_autoptr(ExecBackend) backend = exec_cuda_new(&world, dtype[i].size, &error);
         assert_no_error(error);
-        backend_suite(backend, dtype[i].tolerance);
+        backend_suite(backend, dtype[i].tolerance, BACKEND_SHAPES);
     }
 }
 

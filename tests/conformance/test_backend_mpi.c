@@ -10,14 +10,14 @@ static void test_float64(void **state)
 {
     (void)state;
     g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));
-    backend_suite(backend, 1e-12);
+    backend_suite(backend, 1e-12, BACKEND_SHAPES);
 }
 
 static void test_float32(void **state)
 {
     (void)state;
     g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(float));
-    backend_suite(backend, 1e-4);
+    backend_suite(backend, 1e-4, BACKEND_SHAPES);
 }
 
 int main(void)

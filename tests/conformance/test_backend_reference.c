@@ -7,7 +7,7 @@ static void test_suite(void **state)
     (void)state;
     for (uint32_t n_ranks = 1; n_ranks <= 5; n_ranks++) {
         g_autoptr(ExecBackend) backend = exec_reference_new(n_ranks);
-        backend_suite(backend, 1e-12);
+        backend_suite(backend, 1e-12, BACKEND_SHAPES);
     }
 }
 
