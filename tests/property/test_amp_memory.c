@@ -2,6 +2,7 @@
  * `stage`. */
 #include <math.h>
 
+#include "synth/amp/steps.h"
 #include "tests/support/amp_setup.h"
 
 static double peak_bytes(const AmpSetup *s, const AmpOptions *options,
@@ -111,11 +112,40 @@ static void test_recomputation(void **state)
     }
 }
 
+/* Layers that are alike have equal times in all rows, and the blocks of a model that lie inside are
+ * alike in each pass. */
+static void test_alike(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 8 };
+    g_auto(AmpSetup) setup = amp_setup_new(
+        "gpt2:layers=8,hidden=64,heads=4,ffn=128,seq=16,vocab=64,global_batch=64",
+        "amp-het-cluster");
+    const AmpModel *model = setup.model;
+    const uint32_t n = model->n_layers, *like = model->steps->like;
+    const size_t rows = (size_t)model->n_types * model->n_degrees * model->n_sizes;
+    assert_true(n >= BLOCKS);
+    for (uint32_t q = 0; q < AMP_PASSES * n; q++) {
+        const uint32_t p = like[q];
+        assert_true(p <= q && p / n == q / n && like[p] == p);
+        for (size_t r = 0; q / n == AMP_BACKWARD && r < rows; r++)
+            if (p == like[q - n] + n)
+                assert_true(model->time_s[r * n + p % n] == model->time_s[r * n + q % n]);
+    }
+    for (uint32_t pass = 0; pass < AMP_PASSES; pass++) {
+        uint32_t most = 0, of[64] = {0};
+        for (uint32_t l = 0; l < n; l++)
+            most = MAX(most, ++of[like[pass * n + l] % n]);
+        assert_true(most >= BLOCKS - 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_recomputation),
+        cmocka_unit_test(test_alike),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

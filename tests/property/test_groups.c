@@ -172,6 +172,58 @@ static void test_light_edges_are_cut(void **state)
     }
 }
 
+/* Ops of the backward have the segment of their forward op, updates that of the first forward op
+ * that reads the parameter, whichever of its inputs that is. */
+static void test_follow(void **state)
+{
+    (void)state;
+    enum { OPS_OF_MODELS = 5, N = 6 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(17);
+    for (uint32_t m = 0; m < OPS_OF_MODELS; m++) {
+        g_autoptr(Graph) graph = NULL;
+        if (m < G_N_ELEMENTS(MODELS)) {
+            graph = model_build(MODELS[m], 1, NULL, NULL);
+        } else { /* a parameter that comes first, and again as a second input */
+            const OpAttr none = {0};
+            graph = graph_new("first");
+            const TensorId x = graph_input(graph, "x", DTYPE_F32, 2, (uint32_t[]){N, N}),
+                           w = graph_parameter(graph, "w", 2, (uint32_t[]){N, N}),
+                           labels =
+                               graph_input(graph, "l", DTYPE_I64, 1, (uint32_t[]){N}),
+                           a = graph_op(graph, OP_MULTIPLY, "a", none, 2,
+                                        (TensorId[]){w, x}, NULL),
+                           b = graph_op(graph, OP_MULTIPLY, "b", none, 2,
+                                        (TensorId[]){a, w}, NULL),
+                           s = graph_op(graph, OP_LOG_SOFTMAX, "s", none, 1, &b, NULL),
+                           loss = graph_op(graph, OP_NLL_SUM, "loss", none, 2,
+                                           (TensorId[]){s, labels}, NULL);
+            graph_differentiate(graph, loss, OPTIMIZER_SGD);
+            graph_seal(graph);
+        }
+        const uint32_t n = graph_n_ops(graph);
+        g_autofree uint16_t *segment = g_new(uint16_t, n);
+        for (OpId id = 0; id < n; id++)
+            segment[id] = (uint16_t)g_rand_int_range(rand, 0, 1000);
+        g_autofree uint16_t *before = g_memdup2(segment, n * sizeof *segment);
+        balance_segments_follow(graph, segment);
+        for (OpId id = 0; id < n; id++) {
+            const Op *op = graph_get_op(graph, id);
+            OpId of = op->pass == PASS_FORWARD ? id : op->of;
+            for (OpId r = 0; op->pass == PASS_UPDATE && r < n; r++) {
+                const Op *reads = graph_get_op(graph, r);
+                bool is = false;
+                for (uint32_t i = 0; i < reads->n_in; i++)
+                    is |= reads->in[i] == op->in[0];
+                if (is && reads->pass == PASS_FORWARD) {
+                    of = r;
+                    break;
+                }
+            }
+            assert_int_equal(segment[id], before[of == GRAPH_NONE ? 0 : of]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_pairs_stay),
         cmocka_unit_test(test_light_edges_are_cut),
+        cmocka_unit_test(test_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
