@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 {
 #ifdef __GLIBC__ /* arrays that searches free and make again are not fetched anew page by page */
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 16 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
 #endif
     /* Looked up before options are taken out of argv. A rank of exec prints plain text, which the
      * program that started it reports. */
