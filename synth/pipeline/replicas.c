@@ -249,20 +249,22 @@ Program *synth_pipelines(SynthReplica *replica, uint32_t n, const Graph *graph,
     return g_steal_pointer(&j.program);
 }
 
-/* Microbatches that may be left out: whole rounds of the schedule. The rest fills the pipeline,
- * repeats its middle often enough to be found, and empties it; `more`: in any schedule. */
+/* Microbatches that may be left out, of chunks whole rounds. The rest fills the pipeline, repeats
+ * its middle often enough to be found, and empties it; `more`: in any schedule. */
 static uint32_t pipeline_spared(const SynthPipeline *p, bool more)
 {
-    enum { ROUNDS = 3, ROUNDS_OF_CHUNKS = 8, BEYOND = 10 };
-    const uint32_t n = p->n_groups, pieces = MAX(p->pieces, 1),
-                   n_steps = p->n_microbatches / pieces,
-                   beyond = BEYOND + more * (4 * n + BEYOND);
-    uint32_t least = n * (p->n_stages > n ? ROUNDS_OF_CHUNKS : ROUNDS) + beyond;
+    enum { ROUNDS = 2, ROUNDS_OF_CHUNKS = 8, BEYOND = 10 };
+    const ScheduleRow *row = schedule_row(p->schedule);
+    const uint32_t n = p->n_groups, round = row->v || p->n_stages == n ? 1 : n,
+                   pieces = MAX(p->pieces, 1), n_steps = p->n_microbatches / pieces;
+    uint32_t least =
+        round > 1 ? n * ROUNDS_OF_CHUNKS : ROUNDS * p->n_stages + row->splits * n;
     for (uint32_t g = 0; p->depth && g < n; g++)
-        least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag) + beyond);
-    const bool all_ahead =
-        p->schedule == SCHEDULE_GPIPE || p->schedule == SCHEDULE_BREADTH_FIRST;
-    return !all_ahead && n_steps / 2 > least ? (n_steps - least) / n * n * pieces : 0;
+        least = MAX(least, 2 * (p->depth[g].ahead + p->depth[g].lag));
+    least += BEYOND + more * (4 * n + BEYOND);
+    const bool spares = p->schedule != SCHEDULE_GPIPE && n_steps - n_steps / 4 > least &&
+                        p->schedule != SCHEDULE_BREADTH_FIRST;
+    return spares ? (n_steps - least) / round * round * pieces : 0;
 }
 
 Program *synth_pipelines_briefly(SynthReplica *replica, uint32_t n, const Graph *graph,
@@ -270,18 +272,16 @@ Program *synth_pipelines_briefly(SynthReplica *replica, uint32_t n, const Graph 
 {
     ProgramPeriod period;
     const bool even = n == 1 || replica->pipeline.schedule == SCHEDULE_DUALPIPE;
-    uint32_t spared = even ? pipeline_spared(&replica->pipeline, false) : 0;
-    for (bool more = true; spared > 0; more = false) {
+    for (uint32_t pass = 0;; pass++) {
+        const bool spares = even && pass < 2;
+        const uint32_t spared = spares ? pipeline_spared(&replica->pipeline, pass) : 0;
         for (uint32_t k = 0; k < n; k++)
             replica[k].pipeline.left_out = spared;
         Program *program = synth_pipelines(replica, n, graph, error);
-        if (!program || (program_find_period(program, &period) &&
-                         program->left_out % period.microbatches == 0))
+        if (!program || spared == 0 ||
+            (program_find_period(program, &period) &&
+             program->left_out % period.microbatches == 0))
             return program;
         program_free(program);
-        spared = more ? pipeline_spared(&replica->pipeline, true) : 0;
     }
-    for (uint32_t k = 0; k < n; k++)
-        replica[k].pipeline.left_out = 0;
-    return synth_pipelines(replica, n, graph, error);
 }
