@@ -10,7 +10,7 @@
  *   attention     factor on the time of fused attention: 1 for what data/kernels.yaml was fitted to, FlashAttention 2 and 3
  *   flash         generation of FlashAttention on sm 90: 2, or 3, which is as fast as cuDNN's
  *   scores        further accesses to attention's scores, where they are not fused: scale, mask
- *   wide_scores   the least of these in more than 16 bits, which fused kernels may not take
+ *   wide_scores   the least of these in more than 16 bits, or of heads not by fours, which fused kernels may not take
  *   heads         accesses to queries, keys, values and output for copies by head, where attention is not fused
  *   rms_norm      accesses to an RMS norm's input beside those of one kernel
  *   rms_norm_dx   the same backward

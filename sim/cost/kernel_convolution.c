@@ -17,16 +17,14 @@
 
 /* A way: products, the rate that it reaches of them, and the bytes that its transforms move. */
 typedef struct {
-    double batch, m, n, k, overlap; /* as in LawProduct */
+    LawProduct product;
     double rate, bytes;
     double filled; /* the part of n that is not there to fill blocks */
 } ConvolutionWay;
-enum { CONVOLUTION_WAYS = 3 };
 
-/* The ways, of which there are so many; the first is the implicit product. *bytes: of the maps and
- * the filter, once. */
+/* The ways, the implicit product first, and their number. *bytes: of maps and filter, once. */
 static uint32_t convolution_ways(const ConvolutionLaw *law, const Kernel *kernel,
-                                 ConvolutionWay way[CONVOLUTION_WAYS], double *bytes)
+                                 ConvolutionWay way[3], double *bytes)
 {
     const double groups = fmax(kernel->convolution.groups, 1),
                  samples = kernel->convolution.batch, high = kernel->convolution.height,
@@ -44,15 +42,24 @@ static uint32_t convolution_ways(const ConvolutionLaw *law, const Kernel *kernel
     const double n = dx ? in : out, k = dx ? out : in, full = ceil(n / 32) * 32,
                  transformed = (positions + 36 * squares) * (n + k);
     /* clang-format off */
-    way[0] = (ConvolutionWay){groups, weights ? k * filter : positions, n,
-                              weights ? positions : k * filter, fmax(filter / step, 1),
-                              law->implicit, 0, 1};
-    way[1] = (ConvolutionWay){36, weights ? k : squares, n, weights ? squares : k, 1,
-                              law->large,
+    way[0] = (ConvolutionWay){{.batch = groups, .m = weights ? k * filter : positions, .n = n,
+                               .k = weights ? positions : k * filter}, law->implicit, 0, 1};
+    way[1] = (ConvolutionWay){{.batch = 36, .m = weights ? k : squares, .n = n,
+                               .k = weights ? squares : k}, law->large,
                               size * (law->traffic * transformed + law->filter * 45 * n * k), 1};
-    way[2] = (ConvolutionWay){1, 128 * blocks, 4 * full, k + law->fused_start, 1,
-                              law->fused, size * law->fused_filter * 25 * n * k, n / full};
+    way[2] = (ConvolutionWay){{.batch = 1, .m = 128 * blocks, .n = 4 * full,
+                               .k = k + law->fused_start}, law->fused,
+                              size * law->fused_filter * 25 * n * k, n / full};
     /* clang-format on */
+    for (uint32_t i = 0; i < 3; i++) {
+        LawProduct *product = &way[i].product;
+        product->in_bytes = product->out_bytes = size;
+        product->format = kernel->format;
+        product->batched = true;
+        product->alone = kernel->alone;
+        product->overlap = i > 0 ? 1 : fmax(filter / step, 1);
+        product->whole = !weights;
+    }
     *bytes = size * groups * (positions * (in * step + out) + in * out * filter);
     return filter != 9 || kernel->convolution.rows != 3 || step != 1 || groups != 1 ? 1
            : weights || kernel->format != KERNEL_FP32                               ? 2
@@ -68,28 +75,15 @@ double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
                          KernelReport *report)
 {
     const ConvolutionLaw *law = &device->constants.convolution;
-    const double size = kernel_format_bytes(kernel->format),
-                 bandwidth = device->chip.bandwidth * device->chip.memory_share;
-    ConvolutionWay way[CONVOLUTION_WAYS];
+    const double bandwidth = device->chip.bandwidth * device->chip.memory_share;
+    ConvolutionWay way[3];
     double t = 0, least = 0, bytes;
     const uint32_t n_ways = convolution_ways(law, kernel, way, &bytes);
     for (uint32_t i = 0; i < n_ways; i++) {
         const ConvolutionWay *w = &way[i];
-        const LawProduct product = {.batch = w->batch,
-                                    .m = w->m,
-                                    .n = w->n,
-                                    .k = w->k,
-                                    .in_bytes = size,
-                                    .out_bytes = size,
-                                    .format = kernel->format,
-                                    .batched = true,
-                                    .alone = kernel->alone,
-                                    .overlap = w->overlap,
-                                    .whole = kernel->convolution.pass !=
-                                             KERNEL_WEIGHT_GRADIENT};
         KernelReport other = {0}, *of = report && i > 0 ? &other : report;
         const double s =
-            law_product_s(device, &product, of) / w->rate + w->bytes / bandwidth;
+            law_product_s(device, &w->product, of) / w->rate + w->bytes / bandwidth;
         t = i > 0 ? convolution_soft(law, t, s) : s;
         if (report) {
             const double part = of->least_s * w->filled / w->rate;

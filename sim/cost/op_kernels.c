@@ -236,11 +236,14 @@ static void add_rows(Listing *l, KernelKind kind, KernelClass class, double rows
     one->kernel.rows.element_bytes = l->bytes;
 }
 
-/* Passes over scores beside softmax: the stack's scale and mask, dropout with a mask of bytes. */
-static void add_scores(Listing *l, double scores)
+/* Passes over scores beside softmax: scale and mask, dropout with a mask of bytes. Heads not by
+ * fours (Megatron-LM: is_kernel_available) go to float32 and back, 12 bytes and 4 in softmax. */
+static void add_scores(Listing *l, double heads, double scores)
 {
-    const double wide = l->bytes > 2 ? l->stack->wide_scores : 0,
-                 half = scores * l->bytes * fmax(l->stack->scores, wide) / 2;
+    const bool odd = l->bytes == 2 && fmod(heads, 1) == 0 && fmod(heads, 4) != 0;
+    const double wide = l->bytes > 2 || odd ? 4 * l->stack->wide_scores : 0,
+                 cast = odd && wide > 0 ? 16 : 0,
+                 half = scores * fmax(l->stack->scores * l->bytes, wide + cast) / 2;
     if (half > 0)
         add_pass(l, KERNEL_CLASS_ATTENTION, half, half, l->bytes);
     if (l->op->attr.rate > 0)
@@ -267,7 +270,7 @@ static void list_materialized(Listing *l, bool backward)
         add_batched(l, batch, q, v, k);
     }
     add_rows(l, KERNEL_SOFTMAX, KERNEL_CLASS_ATTENTION, batch * q, k, backward);
-    add_scores(l, batch * q * k);
+    add_scores(l, batch, batch * q * k);
     if (l->stack->heads > 0)
         add_pass(l, KERNEL_CLASS_ATTENTION, heads * l->bytes * l->stack->heads / 2,
                  heads * l->bytes * l->stack->heads / 2, l->bytes);
@@ -534,7 +537,10 @@ double op_kernels_least_s(const KernelPricing *pricing, const Graph *graph, OpId
 {
     static const double ONE[OP_MAX_LOOPS] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     OpKernel kernel[OP_KERNELS_MAX];
-    const uint32_t n = op_kernels(graph, id, ONE, &pricing->stack, kernel);
+    Stack stack = pricing->stack;
+    if (kernel_format_bytes(kernel_format_of(graph_op_numbers(graph, id), false)) == 2)
+        stack.wide_scores = 0; /* parts may have fours of heads */
+    const uint32_t n = op_kernels(graph, id, ONE, &stack, kernel);
     double seconds = 0, launches = 0, at_once = 0;
     for (uint32_t i = 0; i < n; i++) {
         const double factor = kernel[i].times * pricing->factor[kernel[i].class];
