@@ -242,7 +242,7 @@ static void test_bombs(void **state)
         {"theory vit:layers=1024 --json", "the theory of "},
         {"theory vit:layers=4096", "the theory of "},
         {"advise vit:layers=4096 hap-8 -q", " tries of planners on "},
-        {"plan vit:layers=1024 hap-8 -q -p auto", " tries of planners on "},
+        {"plan vit:layers=1024 hap-8 -q -p auto", " GiB of memory"},
         {"plan llama 512x8xh100-sxm@8xib-ndr -q", " ops and 4096 GPUs may take "},
         {"plan llama:global_batch=65534 2x8xh100-sxm@8xib-ndr -q -p manual --set pp=4 "
          "--set tp=4 --set microbatches=65534",

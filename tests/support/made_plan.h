@@ -10,6 +10,7 @@
 
 typedef struct {
     Cluster *cluster;
+    bool kept; /* the cluster is for others, too */
     ClusterView *view;
     Graph *graph;
     Plan *plan;
@@ -20,7 +21,8 @@ static inline void made_clear(Made *made)
     plan_free(made->plan);
     graph_free(made->graph);
     cluster_view_free(made->view);
-    cluster_free(made->cluster);
+    if (!made->kept)
+        cluster_free(made->cluster);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Made, made_clear)
 
@@ -37,11 +39,23 @@ static inline bool set_options(PlannerOptions *options, const char *set, GError 
     return true;
 }
 
+/* A cluster by its name, read once: its file takes longer than a small plan. */
+static inline Cluster *kept_cluster(const char *name, GError **error)
+{
+    static GHashTable *known;
+    if (!known)
+        known = g_hash_table_new(g_str_hash, g_str_equal);
+    Cluster *cluster = g_hash_table_lookup(known, name);
+    if (!cluster && (cluster = cluster_load(name, error)))
+        g_hash_table_insert(known, g_strdup(name), cluster);
+    return cluster;
+}
+
 /* The plan of `planner` on single GPUs; if it is refused, an error and no plan. */
 static inline Made make(const char *planner, const char *model, const char *cluster,
                         const char *set, GError **error)
 {
-    Made made = {.cluster = cluster_load(cluster, error)};
+    Made made = {.cluster = kept_cluster(cluster, error), .kept = true};
     if (!made.cluster)
         return made;
     made.view = cluster_view(made.cluster, GRANULARITY_GPU);
