@@ -124,8 +124,8 @@ static void search_settled(JointSearch *j, uint32_t problem, const JointOptions 
 
 /* Finds the best pipelines of a run, also such that take up to `part` times as long as the fastest;
  * plain: without SPMD programs, else with some. */
-static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint32_t beam,
-                         uint32_t n_best)
+static void search(JointSearch *j, double part, Run *run, bool plain, uint32_t beam,
+                   uint32_t n_best)
 {
     g_auto(JointResult) result = {0};
     const JointOptions options = {.way = run->way,
@@ -143,11 +143,6 @@ static void search_up_to(JointSearch *j, double part, Run *run, bool plain, uint
     array_each (const JointPipeline, best, result.best)
         if (plain || joint_is_inside(j->problems->pdata[run->problem], best))
             find(j, run, best);
-}
-
-static void search(JointSearch *j, Run *run, bool plain, uint32_t beam, uint32_t n_best)
-{
-    search_up_to(j, 1, run, plain, beam, n_best);
 }
 
 /* Whether the problem is one of those of the runs. */
@@ -358,7 +353,7 @@ static void search_counted(JointSearch *j, const GArray *counted, bool plain,
         const uint32_t before = j->found->len;
         if (run->line > 0 && misses[run->line] >= MISSES)
             continue;
-        search(j, run, plain, 1, n_best);
+        search(j, 1, run, plain, 1, n_best);
         misses[run->line] = j->found->len > before ? 0 : misses[run->line] + 1;
     }
 }
@@ -369,7 +364,7 @@ static void search_missed(JointSearch *j, GArray *runs, uint32_t n_best)
     for (uint32_t k = 0; k < runs->len && isfinite(j->upper_s); k++) {
         Run *run = &g_array_index(runs, Run, k);
         if (!isfinite(best_of(runs, run->problem)->walk_s))
-            search_up_to(j, FAR, run, true, 1, n_best);
+            search(j, FAR, run, true, 1, n_best);
     }
 }
 
@@ -378,7 +373,7 @@ static GArray *search_once(JointSearch *j, uint32_t first, uint32_t n_best)
 {
     GArray *runs = list_plain(j, first);
     for (uint32_t k = 0; k < runs->len; k++)
-        search(j, &g_array_index(runs, Run, k), true, 1, n_best);
+        search(j, 1, &g_array_index(runs, Run, k), true, 1, n_best);
     search_missed(j, runs, n_best);
     g_autoptr(GArray) counted = list_counted(j, runs, FAR);
     search_counted(j, counted, true, n_best);
@@ -392,7 +387,7 @@ static void search_wide(JointSearch *j, GArray *runs, uint32_t n_best)
     g_array_sort(runs, by_run);
     array_each (Run, run, runs)
         if (!is_counted(&run->way) || run->walk_s < NEAR * j->upper_s)
-            search(j, run, true, BEAM, n_best);
+            search(j, 1, run, true, BEAM, n_best);
 }
 
 /* --- kinds in an order --- */
@@ -412,7 +407,7 @@ static void search_orders(JointSearch *j, const uint32_t *order, uint32_t begin,
             if (!wanted)
                 continue;
             run.order = order + (size_t)o * problem_of(j, &run)->n_kinds;
-            search(j, &run, true, BEAM_ORDERS, j->question->options->pipelines);
+            search(j, 1, &run, true, BEAM_ORDERS, j->question->options->pipelines);
             g_array_append_val(runs, run);
         }
 }
@@ -428,7 +423,7 @@ static void search_best_orders(JointSearch *j, const GArray *best, uint32_t firs
         while (problem_of(j, &run)->n_microbatches != p->n_microbatches ||
                problem_of(j, &run)->keep != p->keep)
             run.problem++;
-        search(j, &run, true, BEAM, n_best);
+        search(j, 1, &run, true, BEAM, n_best);
         g_autoptr(GArray) counted = g_array_new(FALSE, FALSE, sizeof(Run));
         add_counted(j, &run, false, counted);
         add_counted(j, &run, true, counted);
@@ -468,8 +463,8 @@ static void search_inside(JointSearch *j, uint32_t n_best)
 {
     g_autoptr(GArray) runs = list_plain(j, 0);
     array_each (Run, run, runs) {
-        search(j, run, false, 1, 1);
-        search(j, run, false, BEAM, n_best);
+        search(j, 1, run, false, 1, 1);
+        search(j, 1, run, false, BEAM, n_best);
     }
     g_autoptr(GArray) counted = list_counted(j, runs, NEAR);
     search_counted(j, counted, false, n_best);

@@ -41,7 +41,7 @@ static void fill_row(JointStates *states, const JointProblem *p, uint32_t state,
     }
 }
 
-/* One state per combination of used units. */
+/* One state per combination of used units. value: [kind] of a unit. */
 static void fill_all(JointStates *states, const JointProblem *p, const double *value)
 {
     g_autofree uint32_t *step = g_new(uint32_t, p->n_kinds);
@@ -123,18 +123,6 @@ static void fill_ordered(JointStates *states, const JointProblem *p,
         }
         left -= value[kind] * p->units[kind];
     }
-}
-
-/* The states of a problem: one per combination of used units, or, with an order of kinds (else
- * NULL), one per kind and number of used units of it. value: [kind] of a unit. */
-static void joint_states_init(JointStates *states, const JointProblem *p,
-                              const uint32_t *order, const double *value)
-{
-    g_assert(p->n_kinds > 0);
-    if (order)
-        fill_ordered(states, p, order, value);
-    else
-        fill_all(states, p, value);
 }
 
 /* --- orders of kinds --- */
@@ -547,7 +535,11 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                          : options->slack > 0 ? options->slack
                                               : SLACK};
     find_least(&s);
-    joint_states_init(&s.states, p, options->order, price);
+    g_assert(p->n_kinds > 0);
+    if (options->order)
+        fill_ordered(&s.states, p, options->order, price);
+    else
+        fill_all(&s.states, p, price);
     const size_t n = ((size_t)p->n_layers + 1) * s.states.n;
     g_autofree uint32_t *head = g_new(uint32_t, n);
     memset(head, 0xff, n * sizeof *head);
