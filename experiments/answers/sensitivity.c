@@ -97,7 +97,7 @@ static bool replan(const Survey *s, const Knob *knob, double *time_s, GError **e
                                   .cluster = cluster,
                                   .granularity = c->granularity,
                                   .planner = c->planner,
-                                  .fidelity = s->evaluation->report->fidelity,
+                                  .fidelity = c->fidelity,
                                   .options = c->options};
     g_autoptr(Configuration) changed = configuration_new(&ask, error);
     g_auto(Evaluation) evaluation = {0};

@@ -141,7 +141,6 @@ static bool try_candidate(Trials *t, const AmpCandidate *candidate, GError **err
     Program *program = amp_program_of(t, candidate, &strategy, error);
     if (!program || !put_program(t, program, &strategy, error))
         return false;
-    t->off = fmin(t->off, t->plan->iteration_time_s / candidate->cost.total_s);
     if (plan_is_better(t->plan, t->best.plan))
         answer_set_aside(t->answer, t->plan, t->question, &t->best);
     return true;
@@ -180,6 +179,31 @@ static bool is_beaten(const Trials *t, const AmpCandidate *candidate)
            (bounds_hold(t->question) && candidate->least_s >= best_s);
 }
 
+/* Tries the cuts of others of the first `n` candidates on those that come close to the best, of
+ * which took_s has the seconds. A candidate's own cuts are the best by T (amp.h), which is not the
+ * time: others may be faster, and without them a better machine may get a slower plan. */
+static bool mix_cuts(Trials *t, const GArray *candidates, const double *took_s, guint n,
+                     GError **error)
+{
+    static const double close = 1.05;
+    const AmpCandidate *all = (const AmpCandidate *)(const void *)candidates->data;
+    const bool open = t->question->planner->variant == AMP_SEARCH && !t->search.faithful,
+               found = t->best.plan && t->best.plan->feasible;
+    const double most_s = open && found ? close * t->best.plan->iteration_time_s : 0;
+    for (guint i = 0; i < n; i++)
+        for (guint j = 0; j < n && took_s[i] <= most_s; j++) {
+            AmpCandidate mixed = all[i];
+            const AmpStrategy *own = &all[i].strategy, *other = &all[j].strategy;
+            const uint32_t stages = own->pp * own->chunks;
+            mixed.strategy.first = other->first;
+            if (other->pp * other->chunks == stages &&
+                memcmp(own->first, other->first, stages * sizeof *own->first) != 0 &&
+                is_for(t, &mixed, NULL) && !try_candidate(t, &mixed, error))
+                return false;
+        }
+    return true;
+}
+
 /* Tries the first `trials` candidates, and more until one fits, without those that cannot be of
  * use; or only the candidate of the requested rank. */
 static bool run_trials(Trials *t, const GArray *candidates, GError **error)
@@ -198,19 +222,27 @@ static bool run_trials(Trials *t, const GArray *candidates, GError **error)
                              error);
     bool lost = false;
     g_autoptr(GError) refusal = NULL;
-    for (guint i = 0, tried = 0;
+    g_autofree double *took_s = g_new(double, candidates->len);
+    guint i = 0;
+    for (guint tried = 0;
          i < candidates->len && (tried < MAX(amp->trials, 1) ||
                                  !((t->best.plan && t->best.plan->feasible) || lost));
          i++) {
         const AmpCandidate *candidate = &g_array_index(candidates, AmpCandidate, i);
+        took_s[i] = INFINITY;
         if (!is_for(t, candidate, refusal ? NULL : &refusal))
             continue;
         tried++;
         lost |= is_lost(t, candidate);
-        if (!is_lost(t, candidate) && !is_beaten(t, candidate) &&
-            !try_candidate(t, candidate, error))
+        if (is_lost(t, candidate) || is_beaten(t, candidate))
+            continue;
+        if (!try_candidate(t, candidate, error))
             return false;
+        took_s[i] = t->plan->iteration_time_s;
+        t->off = fmin(t->off, took_s[i] / candidate->cost.total_s);
     }
+    if (!mix_cuts(t, candidates, took_s, i, error))
+        return false;
     if (!t->best.plan && refusal) {
         g_propagate_error(error, g_steal_pointer(&refusal));
         return kilter_prefix(

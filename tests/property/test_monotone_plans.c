@@ -1,7 +1,6 @@
 /* A better machine: the same plan is never slower on it. A new plan may be, as searches are
- * heuristics. Of 180 plans by each planner none of joint is, both by its own fidelity and by flow,
- * one of amp by 1.4 % (lab 16), and one of auto, which compares its best plans by flow, by .5 %
- * (lab 58).
+ * heuristics. Of 180 plans by each planner none of joint and amp is, both by its own fidelity and
+ * by flow, and one of auto, which compares its best plans by flow, by .5 % (lab 58).
  *
  *     KILTER_ALL=1    60 clusters and all models (the test monotone_plans_long) */
 #include "data/cluster/change.h"
@@ -15,7 +14,7 @@ static const char *const MODEL[] = {
     "llama:layers=3,hidden=64,heads=4,kv_heads=2,ffn=96,seq=16,vocab=64,batch=2",
 };
 static const char *const PLANNER[] = {"joint", "amp", "auto"};
-static const double MOST[] = {1 + 1e-9, 1.02, 1.005};
+static const double MOST[] = {1 + 1e-9, 1 + 1e-9, 1.005};
 enum { PLANNERS = G_N_ELEMENTS(PLANNER), MODELS = G_N_ELEMENTS(MODEL) };
 
 /* Plans, those that are slower on the better cluster, and by which factor at most. */
