@@ -9,15 +9,16 @@
  * shortens an iteration, so `a` may close a stage only where `b` does. */
 static bool transition_dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
-    double more = pricer->rationed ? b->charge_s - a->charge_s : 0;
-    return !(a->closes & ~b->closes) && more >= 0 &&
-           a->comm_s + more + times_excess(pricer, &a->initial, &b->initial) +
-                   times_excess(pricer, &a->forward, &b->forward) +
-                   times_excess(pricer, &a->late, &b->late) +
-                   times_excess(pricer, &a->early, &b->early) +
-                   times_excess(pricer, &a->update, &b->update) +
-                   times_excess(pricer, &a->tail, &b->tail) <=
-               b->comm_s;
+    const double more = pricer->rationed ? b->charge_s - a->charge_s : 0,
+                 most = b->comm_s;
+    double sum = a->comm_s + more; /* grows with each portion */
+    return !(a->closes & ~b->closes) && more >= 0 && sum <= most &&
+           (sum += times_excess(pricer, &a->initial, &b->initial)) <= most &&
+           (sum += times_excess(pricer, &a->forward, &b->forward)) <= most &&
+           (sum += times_excess(pricer, &a->late, &b->late)) <= most &&
+           (sum += times_excess(pricer, &a->early, &b->early)) <= most &&
+           (sum += times_excess(pricer, &a->update, &b->update)) <= most &&
+           sum + times_excess(pricer, &a->tail, &b->tail) <= most;
 }
 
 /* Adds a step to the portion of computation with which it is merged. */
@@ -42,6 +43,12 @@ static Times cost_relaxed(const Pricer *pricer, const Cost *cost)
     return sum;
 }
 
+/* A transition's `relaxed` of the first and the last class. None that takes longer by one of them
+ * dominates. */
+typedef struct {
+    double first, last;
+} Ends;
+
 typedef struct {
     Choices *c;
     Held in[TRANSITION_IN];
@@ -50,6 +57,7 @@ typedef struct {
     Form dy[TRANSITION_OUT];
     Times limit;
     GArray *found; /* Transition */
+    GArray *ends;  /* Ends of each, close together in memory */
 } Along;
 
 /* Decodes the number `to` of an arc, from the innermost digit on. */
@@ -141,17 +149,31 @@ static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
     return true;
 }
 
+static bool ends_allow(const Ends *a, const Ends *b)
+{
+    return a->first <= b->first * (1 + SEARCH_ROUNDING) &&
+           a->last <= b->last * (1 + SEARCH_ROUNDING);
+}
+
 static void add_transition(const Along *s, const Transition *t)
 {
     GArray *found = s->found;
-    Transition *all = (Transition *)(void *)found->data;
+    const Pricer *pricer = s->c->pricer;
+    const Transition *all = (const Transition *)(const void *)found->data;
+    const Ends *end = (const Ends *)(const void *)s->ends->data,
+               own = {t->relaxed.s[0], t->relaxed.s[pricer->n_classes - 1]};
     for (uint32_t i = 0; i < found->len; i++)
-        if (transition_dominates(s->c->pricer, &all[i].cost, &t->cost))
+        if (ends_allow(&end[i], &own) &&
+            transition_dominates(pricer, &all[i].cost, &t->cost))
             return;
     for (uint32_t i = found->len; i-- > 0;)
-        if (transition_dominates(s->c->pricer, &t->cost, &all[i].cost))
+        if (ends_allow(&own, &end[i]) &&
+            transition_dominates(pricer, &t->cost, &all[i].cost)) {
             g_array_remove_index_fast(found, i);
+            g_array_remove_index_fast(s->ends, i);
+        }
     g_array_append_vals(found, t, 1);
+    g_array_append_val(s->ends, own);
 }
 
 static void transition_finish(const Along *s, Transition *t)
@@ -267,7 +289,9 @@ static bool transition_covers(const Pricer *pricer, const Times *a, const Times 
 
 static GArray *find_along(Choices *c, uint32_t in, uint32_t arc, const Times *slack)
 {
-    Along s = {.c = c, .found = g_array_new(FALSE, FALSE, sizeof(Transition))};
+    g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(Ends));
+    Along s = {
+        .c = c, .found = g_array_new(FALSE, FALSE, sizeof(Transition)), .ends = ends};
     g_ptr_array_add(c->lists, s.found);
     choices_inputs(c, in, s.in);
     read_arc(&s, choices_arc_to(c, arc));
