@@ -6,10 +6,7 @@
 uint64_t exec_shard_elements(const ExecShard *shard)
 {
     KILTER_ASSERT(shard->rank <= TENSOR_MAX_RANK);
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < shard->rank; d++)
-        n *= shard->dim[d];
-    return n;
+    return dims_elements(shard->dim, 0, shard->rank);
 }
 
 ExecTensor exec_shard_of(const ExecTensor *whole, const ExecShard *shard)
@@ -75,15 +72,13 @@ void exec_overlap_copy(const ExecShard *from, const ExecShard *to, size_t size)
     /* Runs are contiguous in both shards: they span the trailing dims that the box takes whole, and
      * one more. */
     uint32_t outer = from->rank;
-    uint64_t run = 1, runs = 1;
     bool whole = true;
     while (outer > 0 && whole) {
         outer--;
-        run *= box.dim[outer];
         whole = box.dim[outer] == from->dim[outer] && box.dim[outer] == to->dim[outer];
     }
-    for (uint32_t d = 0; d < outer; d++)
-        runs *= box.dim[d];
+    const uint64_t runs = dims_elements(box.dim, 0, outer),
+                   run = dims_elements(box.dim, outer, from->rank);
     uint32_t step[TENSOR_MAX_RANK] = {0};
     for (uint64_t i = 0; i < runs; i++) {
         memcpy((char *)to->data + element_at(to, &box, step) * size,

@@ -71,9 +71,7 @@ double exec_half_loss_scale(const Graph *graph, ExecNumbers numbers)
         return 1;
     const Op *op = graph_get_op(graph, graph_tensor(graph, loss)->producer);
     const Tensor *of = graph_tensor(graph, op->in[0]);
-    uint64_t terms = 1;
-    for (uint32_t d = 0; d + 1 < of->rank; d++)
-        terms *= of->dim[d];
+    const uint64_t terms = dims_elements(of->dim, 0, MAX(of->rank, 1) - 1);
     const int exponent = TOP_EXPONENT - (int)ceil(log2((double)terms));
     return ldexp(1, MAX(exponent, LEAST_EXPONENT));
 }

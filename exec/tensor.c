@@ -23,10 +23,7 @@ void exec_tensor_clear(ExecTensor *tensor)
 uint64_t exec_tensor_elements(const ExecTensor *tensor)
 {
     KILTER_ASSERT(tensor->rank <= TENSOR_MAX_RANK);
-    uint64_t n = 1;
-    for (uint32_t d = 0; d < tensor->rank; d++)
-        n *= tensor->dim[d];
-    return n;
+    return dims_elements(tensor->dim, 0, tensor->rank);
 }
 
 ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t from,
@@ -39,12 +36,9 @@ ExecTensor exec_tensor_slice(const ExecTensor *tensor, uint32_t dim, uint32_t fr
     ExecTensor slice = exec_tensor_new(tensor->rank, shape);
     memcpy(slice.offset, tensor->offset, sizeof slice.offset);
     slice.offset[dim] += from;
-    uint64_t outer = 1, inner = 1;
-    for (uint32_t d = 0; d < dim; d++)
-        outer *= tensor->dim[d];
-    for (uint32_t d = dim + 1; d < tensor->rank; d++)
-        inner *= tensor->dim[d];
-    const uint64_t run = (to - from) * inner;
+    const uint64_t outer = dims_elements(tensor->dim, 0, dim),
+                   inner = dims_elements(tensor->dim, dim + 1, tensor->rank),
+                   run = (to - from) * inner;
     for (uint64_t o = 0; o < outer; o++)
         memcpy(slice.data + o * run, tensor->data + (o * tensor->dim[dim] + from) * inner,
                run * sizeof(double));

@@ -41,8 +41,7 @@ ExecReading *exec_readings_new(const Graph *graph)
                 (g_str_has_prefix(op_kind_name(op->kind), "adam") && i == 3) ||
                 (g_str_has_prefix(op_kind_name(op->kind), "adafactor") && i >= 2) ||
                 (op->kind == OP_LOG_SUM_EXP && i == 0);
-            reading->master |=
-                i + 1 == op->n_in && g_str_has_suffix(op_kind_name(op->kind), "_master");
+            reading->master |= i + 1 == op->n_in && op_kind_has_master(op->kind);
         }
     }
     return readings;

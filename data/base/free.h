@@ -100,11 +100,6 @@ static inline void free_members(const void *member, gsize size, gsize n)
 #define free_column(item, n, member) \
     ((n) > 0 ? free_members(&(item)->member, sizeof *(item), n) : (void)0)
 
-/* Calls `clear` for each element of a GArray, by its address. */
-#define clear_elements(array, clear)                                             \
-    clear_in_place((array)->data, g_array_get_element_size(array), (array)->len, \
-                   (GDestroyNotify)(clear))
-
 /* A table by texts, which are its own; `free`: for its values, or NULL. */
 static inline GHashTable *text_table(GDestroyNotify free)
 {

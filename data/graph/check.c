@@ -16,12 +16,11 @@ bool op_kind_is_forward(OpKind kind)
         OP_LINEAR_PAIR_DB,    OP_EXPERT_BIAS_DB,  OP_BATCH_NORM_DM,
         OP_GATE_DG,           OP_SHORT_CONV_DB,   OP_NORM_BY_DM,
         OP_JOIN_PART,         OP_SAMPLE_SCALE_DG, OP_SAMPLE_BIAS_DB};
-    const char *name = op_kind_name(kind);
     for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
         if (kind == others[i])
             return false;
-    return !op_kind_updates(kind) && !g_str_has_suffix(name, "_dx") &&
-           !g_str_has_suffix(name, "_dw");
+    return !op_kind_updates(kind) && !op_kind_is_weights_gradient(kind) &&
+           !g_str_has_suffix(op_kind_name(kind), "_dx");
 }
 
 /* --- the signature --- */

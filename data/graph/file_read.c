@@ -203,9 +203,7 @@ static bool check_outputs(const Reader *r, const Op *op)
 {
     for (uint32_t o = 0; o < op->n_out; o++) {
         const Tensor *tensor = graph_tensor(r->graph, op->out[o]);
-        double elements = 1;
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            elements *= tensor->dim[d];
+        const double elements = tensor_size(tensor);
         if (elements > 0x1p53)
             return json_fail(&r->at, "op",
                              "'%s' would have %.3g elements, expected at most 2^53",

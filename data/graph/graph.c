@@ -392,7 +392,12 @@ uint64_t graph_parameter_count(const Graph *graph)
 uint64_t tensor_elements(const Tensor *tensor)
 {
     KILTER_ASSERT(tensor->rank <= TENSOR_MAX_RANK);
-    uint64_t elements = 1;
+    return dims_elements(tensor->dim, 0, tensor->rank);
+}
+
+double tensor_size(const Tensor *tensor)
+{
+    double elements = 1;
     for (uint32_t d = 0; d < tensor->rank; d++)
         elements *= tensor->dim[d];
     return elements;

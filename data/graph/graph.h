@@ -32,6 +32,15 @@ typedef uint32_t OpId;
 
 enum { TENSOR_MAX_RANK = 5 };
 
+/* The elements over the dims from `begin` to before `end`. */
+static inline uint64_t dims_elements(const uint32_t *dim, uint32_t begin, uint32_t end)
+{
+    uint64_t elements = 1;
+    for (uint32_t d = begin; d < end; d++)
+        elements *= dim[d];
+    return elements;
+}
+
 /* Formats in which numbers are stored: id, name in graph files, bytes of an element. F16: either
  * format of two bytes, fp16 or bf16. Q8: blocks of 256 bytes with a float32 scale each (Dettmers et
  * al. 2022, as in bitsandbytes). MX8: bytes with a scale to every 32, by rows and once more by
@@ -324,6 +333,8 @@ TensorId graph_updated(const Graph *graph, TensorId tensor);
 
 uint64_t graph_parameter_count(const Graph *graph);
 uint64_t tensor_elements(const Tensor *tensor);
+/* The same as a double, of tensors that nobody has checked: it does not overflow. */
+double tensor_size(const Tensor *tensor);
 uint64_t tensor_bytes(const Tensor *tensor);
 double dtype_bytes(DType dtype);
 

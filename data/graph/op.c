@@ -35,6 +35,16 @@ bool op_kind_is_weights_gradient(OpKind kind)
     return g_str_has_suffix(op_kind_name(kind), "_dw");
 }
 
+bool op_kind_is_of_experts(OpKind kind)
+{
+    return g_str_has_prefix(op_kind_name(kind), "expert");
+}
+
+bool op_kind_has_master(OpKind kind)
+{
+    return g_str_has_suffix(op_kind_name(kind), "_master");
+}
+
 bool op_kind_updates(OpKind kind)
 {
     g_assert(kind < OP_KINDS);

@@ -382,6 +382,12 @@ bool op_kind_is_elementwise(OpKind kind);
 /* Whether it makes the gradient of the weights of a product or convolution. */
 bool op_kind_is_weights_gradient(OpKind kind);
 
+/* Whether the kind computes on tokens that were sent to experts. */
+bool op_kind_is_of_experts(OpKind kind);
+
+/* Whether the kind updates parameters that are also kept in full precision, its last input. */
+bool op_kind_has_master(OpKind kind);
+
 /* Whether it is an optimizer's step. */
 bool op_kind_updates(OpKind kind);
 

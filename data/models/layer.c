@@ -109,9 +109,7 @@ TensorId layer_gate(const Layer *l, const char *part, TensorId y, TensorId g,
 TensorId layer_norm_of_all(const Layer *l, const char *part, TensorId x)
 {
     const Tensor in = *graph_tensor(l->graph, x);
-    OpAttr attr = {.span = 1};
-    for (uint32_t d = 2; d < in.rank; d++)
-        attr.span *= in.dim[d];
+    const OpAttr attr = {.span = (uint32_t)dims_elements(in.dim, 2, in.rank)};
     g_autofree char *squares = g_strdup_printf("%s.squares", part);
     g_autofree char *weight = g_strdup_printf("%s.weight", part);
     const TensorId operand[] = {x, layer_unary(l, OP_SQUARES, squares, x),

@@ -103,9 +103,7 @@ bool model_sizes_fit(const char *spec, const Graph *graph, const char *documents
     tensors_each (tensor, t, graph) {
         any |= tensor->role == ROLE_PARAMETER;
         trains |= tensor->role == ROLE_PARAMETER && !tensor->frozen;
-        double elements = 1;
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            elements *= tensor->dim[d];
+        const double elements = tensor_size(tensor);
         if (elements > 0x1p53)
             return refuse(
                 error, "model '%s': %s would have %.3g elements, expected at most 2^53",

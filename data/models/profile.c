@@ -287,10 +287,7 @@ static bool check_sizes(Profile *p)
     bool parameters = false;
     p->at.item = NULL;
     tensors_each (tensor, t, p->graph) {
-        double elements = 1;
-        for (uint32_t d = 0; d < tensor->rank; d++)
-            elements *= tensor->dim[d];
-        if (elements > 0x1p53)
+        if (tensor_size(tensor) > 0x1p53)
             return json_fail(&p->at, "ops", "'%s' would have more than 2^53 numbers",
                              tensor->name);
         parameters |= tensor->role == ROLE_PARAMETER;

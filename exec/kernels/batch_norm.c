@@ -93,9 +93,7 @@ CHANNELS_EACH(batch_norm_dw, 1, const Moments m = moments_of(&in[2], &n, o);
 static void copy_channels(const ExecTensor *from, uint64_t from_first, ExecTensor *to,
                           uint64_t to_first, uint64_t channels)
 {
-    uint64_t inner = 1;
-    for (uint32_t d = 2; d < from->rank; d++)
-        inner *= from->dim[d];
+    const uint64_t inner = kernel_inner(from, 2);
     for (uint64_t n = 0; n < from->dim[0] && channels * inner > 0; n++)
         memcpy(to->data + (n * to->dim[1] + to_first) * inner,
                from->data + (n * from->dim[1] + from_first) * inner,

@@ -77,9 +77,7 @@ static void rotary(const KernelCall *call, double sign)
     const uint64_t width = x->dim[x->rank - 1], all = exec_tensor_elements(x);
     const uint64_t first = call->op->attr.first, turned = call->op->attr.span,
                    half = turned / 2;
-    uint64_t inner = 1; /* elements per token */
-    for (uint32_t d = 2; d < x->rank; d++)
-        inner *= x->dim[d];
+    const uint64_t inner = kernel_inner(x, 2); /* elements per token */
     for (uint64_t at = 0; at < all; at++) {
         const uint64_t i = at % width;
         if (i < first || i >= first + turned) {

@@ -82,10 +82,13 @@ Kernel kernel_of(OpKind kind);
 /* Rows of the last dim: the product of the others. */
 static inline uint64_t kernel_rows(const ExecTensor *tensor)
 {
-    uint64_t rows = 1;
-    for (uint32_t d = 0; d + 1 < tensor->rank; d++)
-        rows *= tensor->dim[d];
-    return rows;
+    return dims_elements(tensor->dim, 0, MAX(tensor->rank, 1) - 1);
+}
+
+/* Elements behind a place in the dims before `from`, those of a token of x[b,s,*] from dim 2 on. */
+static inline uint64_t kernel_inner(const ExecTensor *tensor, uint32_t from)
+{
+    return dims_elements(tensor->dim, from, tensor->rank);
 }
 
 /* The kernels that the op table names. Several kinds may share a kernel, which is then declared

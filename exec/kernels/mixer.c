@@ -37,10 +37,7 @@ typedef struct {
 
 static ShortConv short_conv_of(const ExecTensor *x, uint64_t width)
 {
-    ShortConv n = {x->dim[0], x->dim[1], 1, width};
-    for (uint32_t d = 2; d < x->rank; d++)
-        n.channels *= x->dim[d];
-    return n;
+    return (ShortConv){x->dim[0], x->dim[1], kernel_inner(x, 2), width};
 }
 
 /* In: x[b,S,*], w[*,R], bias[*] or none. */
@@ -119,36 +116,27 @@ static double mixer_inverse(double squares, uint64_t n)
     return 1 / sqrt(fmax(0, squares) / (double)n + RMS_NORM_EPSILON);
 }
 
-/* Elements of a token of x[b,s,*]. */
-static uint64_t token_elements(const ExecTensor *x)
-{
-    uint64_t n = 1;
-    for (uint32_t d = 2; d < x->rank; d++)
-        n *= x->dim[d];
-    return n;
-}
-
 /* In: x[b,s,*]. Out: m[b,s]. */
 KERNEL_EACH(squares, in[0],
-            out->data[i / token_elements(&in[0])] += in[0].data[i] * in[0].data[i])
+            out->data[i / kernel_inner(&in[0], 2)] += in[0].data[i] * in[0].data[i])
 
 /* In: dm[b,s], x[b,s,*]. */
 KERNEL_EACH(squares_dx, in[1],
-            out->data[i] = 2 * in[0].data[i / token_elements(&in[1])] * in[1].data[i])
+            out->data[i] = 2 * in[0].data[i / kernel_inner(&in[1], 2)] * in[1].data[i])
 
 /* y = x gamma / sqrt(m / span + epsilon). In: x[b,s,*], m[b,s], gamma[*]. */
-KERNEL_EACH(norm_by, in[0], const uint64_t n = token_elements(&in[0]);
+KERNEL_EACH(norm_by, in[0], const uint64_t n = kernel_inner(&in[0], 2);
             out->data[i] = in[0].data[i] * in[2].data[i % n] *
                            mixer_inverse(in[1].data[i / n], call->op->attr.span))
 
 /* In: dy, x, m, gamma. Out: dm. */
-KERNEL_EACH(norm_by_dm, in[1], const uint64_t n = token_elements(&in[1]);
+KERNEL_EACH(norm_by_dm, in[1], const uint64_t n = kernel_inner(&in[1], 2);
             const double inverse = mixer_inverse(in[2].data[i / n], call->op->attr.span);
             out->data[i / n] -= in[0].data[i] * in[1].data[i] * in[3].data[i % n] *
                                 pow(inverse, 3) / 2 / call->op->attr.span)
 
 /* In: dy, x, m. Out: dgamma. */
-KERNEL_EACH(norm_by_dw, in[1], const uint64_t n = token_elements(&in[1]);
+KERNEL_EACH(norm_by_dw, in[1], const uint64_t n = kernel_inner(&in[1], 2);
             out->data[i % n] += in[0].data[i] * in[1].data[i] *
                                 mixer_inverse(in[2].data[i / n], call->op->attr.span))
 
@@ -158,8 +146,7 @@ KERNEL_EACH(norm_by_dw, in[1], const uint64_t n = token_elements(&in[1]);
 static void mixer_shift(const KernelCall *call, bool back)
 {
     const ExecTensor *x = &call->in[0];
-    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1],
-                   row = n / MAX(1, (uint64_t)x->dim[0] * seq);
+    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1], row = kernel_inner(x, 2);
     for (uint64_t i = 0; i < n; i++) {
         const uint64_t t = i / row % seq;
         const bool other = back ? t + 1 < seq : t > 0;
@@ -175,8 +162,7 @@ KERNEL(token_shift_dx, mixer_shift(call, true))
 void kernel_sample_bias(const KernelCall *call)
 {
     const ExecTensor *x = &call->in[0];
-    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1],
-                   row = n / MAX(1, (uint64_t)x->dim[0] * seq);
+    const uint64_t n = exec_tensor_elements(x), seq = x->dim[1], row = kernel_inner(x, 2);
     for (uint64_t i = 0; i < n; i++)
         call->out[0].data[i] =
             x->data[i] + call->in[1].data[i / (row * seq) * row + i % row];

@@ -178,10 +178,8 @@ COPIES_EACH(route_weigh_dw, in[2], in[1],
 void kernel_expert_bias(const KernelCall *call)
 {
     const ExecTensor *x = &call->in[0];
-    uint64_t inner = 1;
-    for (uint32_t d = 3; d < x->rank; d++)
-        inner *= x->dim[d];
-    const uint64_t slots = x->dim[2] * inner, all = exec_tensor_elements(x);
+    const uint64_t inner = kernel_inner(x, 3), slots = x->dim[2] * inner,
+                   all = exec_tensor_elements(x);
     for (uint64_t i = 0; i < all; i++)
         call->out[0].data[i] =
             x->data[i] + call->in[1].data[i / slots % x->dim[1] * inner + i % inner];

@@ -151,15 +151,14 @@ static double memory_bandwidth(const TypeStart *start, const double *log, OpKind
         return start->loss * factor(log, cost);
     if (own == 0)
         return start->bandwidth * factor(log, COST_BANDWIDTH);
-    const bool scales =
-        cost == COST_UPDATE && g_str_has_suffix(op_kind_name(kind), "_master");
+    const bool scales = cost == COST_UPDATE && op_kind_has_master(kind);
     return own * (scales ? UNSCALED_PART : 1);
 }
 
 static OpCost op_cost(const DeviceType *type, const TypeStart *start, const double *log,
                       OpKind kind)
 {
-    const bool routed = g_str_has_prefix(op_kind_name(kind), "expert");
+    const bool routed = op_kind_is_of_experts(kind);
     const double fullest = routed ? 1 + value_if_present(start, log, COST_ROUTING) : 1;
     OpCost cost = {.rate = type->rate / fullest,
                    .bandwidth = memory_bandwidth(start, log, kind) / fullest,

@@ -52,7 +52,7 @@ ResidualKind residual_kind(const Plan *plan, const Graph *graph, const ClusterVi
                          .flops = work.tokens > 0 ? work.model_flops / work.tokens : 0};
     bool experts = false;
     for (OpId id = 0; id < graph_n_ops(graph) && !experts; id++)
-        experts = g_str_has_prefix(op_kind_name(graph_get_op(graph, id)->kind), "expert");
+        experts = op_kind_is_of_experts(graph_get_op(graph, id)->kind);
     kind.family = experts ? "experts" : s->zero == 3 ? "sharded" : "dense";
     return kind;
 }

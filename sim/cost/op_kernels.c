@@ -187,7 +187,7 @@ static void list_product(Listing *l)
         default:
             k *= loop_extent(l, i);
         }
-    const bool grouped = g_str_has_prefix(op_kind_name(l->op->kind), "expert");
+    const bool grouped = op_kind_is_of_experts(l->op->kind);
     const KernelLayout layout = l->op->pass == PASS_FORWARD                ? KERNEL_TN
                                 : op_kind_is_weights_gradient(l->op->kind) ? KERNEL_NT
                                                                            : KERNEL_NN;

@@ -67,10 +67,11 @@ TechniqueNeeds technique_needs(const Graph *graph)
 {
     TechniqueNeeds has = {0};
     for (OpId id = 0; id < graph_n_ops(graph); id++) {
-        const char *name = op_kind_name(graph_get_op(graph, id)->kind);
+        const OpKind kind = graph_get_op(graph, id)->kind;
+        const char *name = op_kind_name(kind);
         has.attention |= strstr(name, "attention") != NULL;
         has.fused |= g_str_has_prefix(name, "fused_attention");
-        has.experts |= g_str_has_prefix(name, "expert");
+        has.experts |= op_kind_is_of_experts(kind);
     }
     has.scores = has.attention && !has.fused;
     return has;

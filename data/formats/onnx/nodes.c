@@ -66,10 +66,7 @@ static bool add_constant(Builder *b, uint32_t out, uint32_t value, uint32_t cons
     if (base == GRAPH_NONE)
         return false;
     const Tensor t = *graph_tensor(b->graph, base);
-    uint64_t row = 1;
-    for (uint32_t d = 1; d < t.rank; d++)
-        row *= t.dim[d];
-    if (row != onnx_elements(w) || t.rank < 2)
+    if (dims_elements(t.dim, 1, t.rank) != onnx_elements(w) || t.rank < 2)
         return builder_refuse(b, "it adds a constant that is neither a bias nor a row");
     const TensorId in[] = {base, builder_weight(b, constant, t.rank - 1, t.dim + 1)};
     builder_put(b, out, x, builder_op(b, OP_ADD_ROWS, (OpAttr){0}, 2, in, NULL));
