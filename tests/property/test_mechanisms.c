@@ -165,9 +165,9 @@ static void finds(const Row *row, uint32_t n, Cost mechanism, double size)
     assert_close(exp(cost->log), exp(size), 0.25);
     assert_true(cost->low < size && size < cost->high);
     assert_at_most(with.fitted.mape, 0.02);
-    /* the error that is expected follows those of fits without a group: to within a fifth of a
-     * deviation, down to 1 % */
-    assert_at_most(with.expected, fmax(0.01, 1.2533 * with.held_out.mape / 0.8));
+    /* the error that is expected follows those of fits without a group, down to 1 %: to within a
+     * fifth of a deviation, or to the round before, where less of it lowers no errors */
+    assert_at_most(with.expected, fmax(0.02, 1.2533 * with.held_out.mape / 0.8));
     fit(row, n, COSTS, 0, &without);
     assert_null(fitted_costs_find(&without.costs, mechanism, "v100-16g"));
     assert_at_most(without.fitted.mape, 0.02);
