@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -283,10 +284,34 @@ void limits_lift(void)
     }
 }
 
+static sqlite3_mem_methods sqlite_own;
+
+static void *sqlite_given(void *block)
+{
+    if (!block)
+        end_without_memory(NULL, G_LOG_LEVEL_ERROR, "failed to allocate", NULL);
+    return block;
+}
+
+static void *sqlite_malloc(int bytes)
+{
+    return sqlite_given(sqlite_own.xMalloc(bytes));
+}
+
+static void *sqlite_realloc(void *block, int bytes)
+{
+    return sqlite_given(sqlite_own.xRealloc(block, bytes));
+}
+
 void limits_begin(const char *command)
 {
-    /* Without this, Jansson leaves out members for which there is no memory. */
+    /* Without these, Jansson leaves out members and SQLite cells for which there is no memory. */
     json_set_alloc_funcs(g_malloc, g_free);
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_own);
+    sqlite3_mem_methods memory = sqlite_own;
+    memory.xMalloc = sqlite_malloc;
+    memory.xRealloc = sqlite_realloc;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &memory);
     if (command)
         speak_json(command);
     bound_by_machine();
