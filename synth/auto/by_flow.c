@@ -47,10 +47,7 @@ static void portfolio_make_alone(const PortfolioRun *run, Task *t)
     task_clear(t);
     t->upper_s = INFINITY;
     t->enough_s = 0;
-    portfolio_make(run, t);
-    t->flow_s = t->report && t->report->feasible
-                    ? portfolio_flow_s(run, t->plan, t->graph, t->view)
-                    : INFINITY;
+    portfolio_make_flow(run, t);
 }
 
 /* Puts the fastest plans in order by flow, if one is then clearly faster than the one that was

@@ -5,20 +5,6 @@
 
 #include "data/base/parallel.h"
 
-/* The task that plans a neighbour, if it is faster than `upper_s`. */
-static Task *neighbour_task(const PortfolioRun *run, PortfolioChoice *choice,
-                            PortfolioTry *attempt, const Strategy *strategy,
-                            double upper_s)
-{
-    Task task = {.choice = choice,
-                 .attempt = attempt,
-                 .upper_s = upper_s,
-                 .enough_s = upper_s,
-                 .options = *run->options};
-    task.options.strategy = *strategy;
-    return g_memdup2(&task, sizeof task);
-}
-
 /* How bad a plan is: its seconds, or above these the bytes by which it does not fit. */
 static double misery_of(const SimReport *report)
 {
@@ -85,8 +71,14 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
                                         .granularity = GRANULARITY_GPU,
                                         .set = words,
                                         .iteration_s = INFINITY};
-            g_ptr_array_add(task,
-                            neighbour_task(run, choice, &attempt[n++], &next, misery));
+            Task *neighbour = g_new(Task, 1);
+            *neighbour = (Task){.choice = choice,
+                                .attempt = &attempt[n++],
+                                .upper_s = misery,
+                                .enough_s = misery,
+                                .options = *run->options};
+            neighbour->options.strategy = next;
+            g_ptr_array_add(task, neighbour);
         }
         Task *best = neighbours_run(run, task, misery);
         pointers_each (const Task, t, task)

@@ -11,8 +11,9 @@ static const char *const HIDES[] = {
     "bucket=0",       "bucket=25MiB",
 };
 
-/* Whether the set is open, and makes other options of these. */
-static bool hides_apply(const PortfolioRun *run, const char *set, PlannerOptions *options)
+/* Changes the options; returns what the climb changes, for --set, interned. NULL: not open. */
+static const char *hides_apply(const PortfolioRun *run, const char *set,
+                               PlannerOptions *options)
 {
     g_auto(GStrv) pair = g_strsplit(set, "=", 2);
     Strategy *s = &options->strategy;
@@ -20,32 +21,11 @@ static bool hides_apply(const PortfolioRun *run, const char *set, PlannerOptions
         (*set == 'z' && s->dp * MAX(s->cp, 1) == 1) ||
         (g_str_has_prefix(set, "schedule") && (s->pp == 1 || s->virtual_stages > 1)) ||
         (*set == 'm' && s->micro_batch == 0))
-        return false;
-    technique_apply(set, options);
-    return true;
-}
-
-/* All keys of the options that the climb changes, as words for --set; interned. */
-static const char *hides_words(const PlannerOptions *options)
-{
-    g_autofree char *words =
-        g_strdup_printf("%s bucket=%" G_GUINT64_FORMAT "B",
-                        neighbour_words(&options->strategy), options->bucket_bytes);
-    return g_intern_string(words);
-}
-
-/* The task that has the neighbour's plan and its time by flow; NULL: it has none that fits. */
-static Task *hides_try(const PortfolioRun *run, PortfolioChoice *choice,
-                       PortfolioTry *attempt, const PlannerOptions *options)
-{
-    g_autoptr(Task) task = g_new0(Task, 1);
-    *task = (Task){
-        .choice = choice, .attempt = attempt, .upper_s = INFINITY, .options = *options};
-    portfolio_make(run, task);
-    if (!task->plan || !task->report->feasible)
         return NULL;
-    task->flow_s = portfolio_flow_s(run, task->plan, task->graph, task->view);
-    return g_steal_pointer(&task);
+    technique_apply(set, options);
+    g_autofree char *words = g_strdup_printf("%s bucket=%" G_GUINT64_FORMAT "B",
+                                             neighbour_words(s), options->bucket_bytes);
+    return g_intern_string(words);
 }
 
 /* Makes the neighbour's plan the choice's. */
@@ -68,23 +48,24 @@ static Task *hides_best(const PortfolioRun *run, PortfolioChoice *choice,
     static const double faster = 0.999;
     g_autoptr(Task) best = NULL;
     for (uint32_t i = 0; i < G_N_ELEMENTS(HIDES); i++) {
-        PlannerOptions options = choice->options;
-        options.strategy = choice->plan->strategy;
-        options.bucket_bytes = choice->plan->bucket_bytes;
-        if (!hides_apply(run, HIDES[i], &options))
-            continue;
-        const char *words = hides_words(&options);
-        if (!g_hash_table_add(seen, (gpointer)words))
+        g_autoptr(Task) task = g_new0(Task, 1);
+        *task = (Task){.choice = choice,
+                       .attempt = &attempt[i],
+                       .upper_s = INFINITY,
+                       .options = choice->options};
+        task->options.strategy = choice->plan->strategy;
+        task->options.bucket_bytes = choice->plan->bucket_bytes;
+        const char *words = hides_apply(run, HIDES[i], &task->options);
+        if (!words || !g_hash_table_add(seen, (gpointer)words))
             continue;
         attempt[i] = (PortfolioTry){.planner = planner_find("manual", NULL),
                                     .granularity = GRANULARITY_GPU,
                                     .set = words,
                                     .iteration_s = INFINITY};
-        g_autoptr(Task) task = hides_try(run, choice, &attempt[i], &options);
-        if (task && task->flow_s < faster * (best ? best->flow_s : choice->flow_s)) {
+        portfolio_make_flow(run, task);
+        if (task->flow_s < faster * (best ? best->flow_s : choice->flow_s)) {
             Task *const slower = best;
-            best = g_steal_pointer(&task);
-            task = slower;
+            best = task, task = slower;
         }
     }
     return g_steal_pointer(&best);

@@ -195,6 +195,14 @@ double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *
     return report ? report->iteration_time_s : INFINITY;
 }
 
+void portfolio_make_flow(const PortfolioRun *run, Task *task)
+{
+    portfolio_make(run, task);
+    task->flow_s = task->plan && task->report->feasible
+                       ? portfolio_flow_s(run, task->plan, task->graph, task->view)
+                       : INFINITY;
+}
+
 bool portfolio_try(void *context, uint32_t i, GError **error)
 {
     (void)error; /* a try that fails does not stop the others */

@@ -99,6 +99,8 @@ GPtrArray *portfolio_tasks(const PortfolioRun *run);
 bool portfolio_try(void *tasks, uint32_t i, GError **error);
 /* Makes the task's plan, which it has not yet. */
 void portfolio_make(const PortfolioRun *run, Task *task);
+/* The same, and its time by flow; INFINITY: there is none that fits. */
+void portfolio_make_flow(const PortfolioRun *run, Task *task);
 double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *graph,
                         const ClusterView *view);
 /* No plan of any try on the choice is faster; 0: not known. */

@@ -307,7 +307,7 @@ static gint64 settle_deadline(const Alternation *a)
 bool alternation_settle(Alternation *a, GError **error)
 {
     /* each is a search at the shares of the one before */
-    enum { ROUNDS = 3 };
+    enum { ROUNDS = 3, EFFORT = 100000 };
     static const double visible =
         2e-3; /* if rounding costs less, nothing can be gained */
     bool better = true;
@@ -321,6 +321,7 @@ bool alternation_settle(Alternation *a, GError **error)
         rounded_shares_init(&rounded, a->best, a->graph);
         const SynthOptions options = {.beam = a->options->beam,
                                       .bucket_bytes = a->options->bucket_bytes,
+                                      .effort = EFFORT,
                                       .deadline_us = settle_deadline(a),
                                       .shares = &rounded.shares,
                                       .upper_s = before_s};

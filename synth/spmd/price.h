@@ -86,6 +86,8 @@ typedef struct {
     bool charges; /* memory is charged for */
     /* memory is limited: a label that is slower but charged less is not worse */
     bool rationed;
+    /* a transition that costs at most so much more than another counts as dominated by it */
+    double tolerance_s;
     SynthBytes charge[SYNTH_POINTS]; /* seconds per byte, summed over devices */
     /* [tensor]: the forward op that pays for keeping it for the backward, or GRAPH_NONE; NULL
      * without charges */

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "synth/auto/portfolio.h"
+#include "data/models/model.h"
+#include "synth/auto/tries.h"
 #include "tests/support/program_json.h"
 #include "tests/support/rounds.h"
 #include "tests/support/sanitized.h"
@@ -516,6 +517,94 @@ static void test_plans_are_made_again(void **state)
                    0.159); /* .18 by a neighbour, which is .165 by stage */
 }
 
+/* Climbs from a strategy. No divided states, schedule, microbatch or bucket is then faster by flow. */
+static void check_climb(const char *cluster, const char *strategy)
+{
+    static const char *const sets[] = {
+        "zero=0",         "zero=1",        "bucket=0",
+        "bucket=25MiB",   "micro_batch=1", "micro_batch=2",
+        "schedule=gpipe", "schedule=1f1b", "schedule=zb-h1"};
+    PlannerOptions options;
+    planner_options_init(&options);
+    const PortfolioOptions how = {0};
+    Portfolio portfolio = {.model =
+                               "gpt2:layers=4,seq=256,global_batch=32,precision=mixed"};
+    g_autoptr(Graph) graph = model_build(portfolio.model, 8, NULL, NULL);
+    const PortfolioRun run = {
+        .portfolio = &portfolio, .how = &how, .options = &options, .graph = graph};
+    PortfolioChoice choice = {.cluster = cluster_load(cluster, NULL),
+                              .tries = g_array_new(FALSE, TRUE, sizeof(PortfolioTry))};
+    g_array_set_size(choice.tries, 1);
+    PortfolioTry by_hand = {.planner = planner_find("manual", NULL),
+                            .granularity = GRANULARITY_GPU,
+                            .set = strategy};
+    Task first = {
+        .choice = &choice, .attempt = &by_hand, .upper_s = INFINITY, .options = options};
+    technique_apply(strategy, &first.options);
+    portfolio_make_flow(&run, &first);
+    const double first_s = first.flow_s;
+    assert_true(isfinite(first_s));
+    portfolio_keep(&first);
+    portfolio_climb_by_flow(&run, &choice);
+    assert_true(choice.flow_s < 0.999 * first_s);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+        Task other = {.choice = &choice,
+                      .attempt = &by_hand,
+                      .upper_s = INFINITY,
+                      .options = choice.options};
+        other.options.strategy = choice.plan->strategy;
+        technique_apply(sets[i], &other.options);
+        portfolio_make_flow(&run, &other);
+        if (other.flow_s < 0.998 * choice.flow_s)
+            print_error("%s from %s: %s takes %g, not %g\n", cluster, strategy, sets[i],
+                        other.flow_s, choice.flow_s);
+        assert_at_most(choice.flow_s, other.flow_s / 0.998);
+        task_clear(&other);
+    }
+    task_clear(&first);
+    g_array_unref(choice.tries);
+    cluster_free(choice.cluster);
+    sim_report_free(choice.report);
+    plan_free(choice.plan);
+    graph_free(choice.graph);
+    cluster_view_free(choice.view);
+}
+
+static void test_climb_by_flow(void **state)
+{
+    (void)state;
+    check_climb("2x4xa100@eth-25", "dp=8 tp=1 pp=1 micro_batch=2");
+    check_climb("2x4xa100@eth-25", "dp=8 tp=1 pp=1 micro_batch=2 zero=1");
+    check_climb("2x4xa100@eth-25", "dp=4 tp=1 pp=2 micro_batch=4 schedule=gpipe");
+    check_climb("2x4xa100@eth-25", "dp=1 tp=4 pp=2 micro_batch=4 schedule=gpipe");
+}
+
+/* That ranks change by flow is said only where the plan that is then first takes another time than
+ * the one that was first. */
+static void test_changed_ranks(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"mixtral:layers=2,seq=1024,global_batch=32,precision=bf16", "2x8xl40s@eth-100"},
+        {MLP, "hidup-1x4"},
+        {MOE, "hidup-1x4"}};
+    uint32_t changed = 0;
+    for (uint32_t c = 0; c < G_N_ELEMENTS(cases); c++) {
+        g_autoptr(Cluster) cluster = cluster_load(cases[c][1], NULL);
+        g_autoptr(Portfolio) portfolio = by_auto(cases[c][0], cluster);
+        pointers_each (const char, note, portfolio->notes) {
+            if (!g_str_has_prefix(note, "ranks change by flow"))
+                continue;
+            g_auto(GStrv) times = g_strsplit(note, " takes ", 3);
+            assert_int_equal(g_strv_length(times), 3);
+            *strchr(times[1], '(') = *strchr(times[2], '(') = '\0';
+            assert_string_not_equal(times[1], times[2]);
+            changed++;
+        }
+    }
+    assert_true(changed > 0);
+}
+
 static void test_answers_repeat(void **state)
 {
     (void)state;
@@ -559,6 +648,8 @@ int main(void)
         cmocka_unit_test(test_order_among_many),
         cmocka_unit_test(test_buckets_of_searches),
         cmocka_unit_test(test_plans_are_made_again),
+        cmocka_unit_test(test_climb_by_flow),
+        cmocka_unit_test(test_changed_ranks),
         cmocka_unit_test(test_answers_repeat),
         cmocka_unit_test(test_the_command_makes_the_plan),
         cmocka_unit_test(test_the_command_makes_the_plan_by_flow),

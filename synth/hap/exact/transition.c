@@ -5,12 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Whether an iteration with `a` never takes longer than with `b`. A step that closes a stage never
- * shortens an iteration, so `a` may close a stage only where `b` does. */
+/* Whether an iteration with `a` never takes longer than with `b`, up to the tolerance. A step that
+ * closes a stage never shortens one, so `a` may close a stage only where `b` does. */
 static bool transition_dominates(const Pricer *pricer, const Cost *a, const Cost *b)
 {
     const double more = pricer->rationed ? b->charge_s - a->charge_s : 0,
-                 most = b->comm_s;
+                 most = b->comm_s + pricer->tolerance_s;
     double sum = a->comm_s + more; /* grows with each portion */
     return !(a->closes & ~b->closes) && more >= 0 && sum <= most &&
            (sum += times_excess(pricer, &a->initial, &b->initial)) <= most &&
@@ -149,10 +149,10 @@ static bool price_gradients(const Along *s, const Needs *needs, Cost *cost)
     return true;
 }
 
-static bool ends_allow(const Ends *a, const Ends *b)
+static bool ends_allow(const Pricer *pricer, const Ends *a, const Ends *b)
 {
-    return a->first <= b->first * (1 + SEARCH_ROUNDING) &&
-           a->last <= b->last * (1 + SEARCH_ROUNDING);
+    return a->first <= b->first * (1 + SEARCH_ROUNDING) + pricer->tolerance_s &&
+           a->last <= b->last * (1 + SEARCH_ROUNDING) + pricer->tolerance_s;
 }
 
 static void add_transition(const Along *s, const Transition *t)
@@ -163,11 +163,11 @@ static void add_transition(const Along *s, const Transition *t)
     const Ends *end = (const Ends *)(const void *)s->ends->data,
                own = {t->relaxed.s[0], t->relaxed.s[pricer->n_classes - 1]};
     for (uint32_t i = 0; i < found->len; i++)
-        if (ends_allow(&end[i], &own) &&
+        if (ends_allow(pricer, &end[i], &own) &&
             transition_dominates(pricer, &all[i].cost, &t->cost))
             return;
     for (uint32_t i = found->len; i-- > 0;)
-        if (ends_allow(&own, &end[i]) &&
+        if (ends_allow(pricer, &own, &end[i]) &&
             transition_dominates(pricer, &t->cost, &all[i].cost)) {
             g_array_remove_index_fast(found, i);
             g_array_remove_index_fast(s->ends, i);
