@@ -15,7 +15,7 @@ static void check_layout(const Strategy *strategy)
                     1, NULL, NULL);
     g_auto(StrategyPipelines) all = {0};
     const bool good = strategy_lay_out_pipelines(strategy, graph, DEVICES, &all, &error);
-    uint32_t devices = 0;
+    uint32_t times[DEVICES] = {0};
     fuzz_check(good == !error, "either a layout or an error");
     if (!good) {
         fuzz_check_refused(error, NULL);
@@ -23,11 +23,18 @@ static void check_layout(const Strategy *strategy)
     }
     for (uint32_t k = 0; k < all.n; k++) {
         const StrategyLayout *layout = &all.pipeline[k];
-        devices += layout->pp * layout->dp * layout->cp * layout->tp;
+        for (uint32_t g = 0, next = 0; g < layout->pp; g++)
+            for (uint32_t i = 0; i < layout_devices(layout, g); i++) {
+                fuzz_check(layout->device[next] < DEVICES, "a device of the cluster");
+                times[layout->device[next++]]++;
+            }
         for (uint32_t s = 0; s < layout->n_stages; s++)
             fuzz_check(layout->first[s] < layout->first[s + 1], "layers in each stage");
     }
-    fuzz_check(devices == DEVICES, "all devices");
+    /* dualpipe: two pipelines on the same devices */
+    const bool both = strategy->schedule == SCHEDULE_DUALPIPE && all.n == 2;
+    for (uint32_t d = 0; d < DEVICES; d++)
+        fuzz_check(times[d] == (both ? 2 : 1), "each device once");
 }
 
 bool fuzz_read(const void *data, size_t size)

@@ -37,7 +37,7 @@ static ClusterView *unlike(Cluster **cluster)
     return cluster_view(*cluster, GRANULARITY_GPU);
 }
 
-static Question *open(const char *planner, const ClusterView *view,
+static Question *ask(const char *planner, const ClusterView *view,
                       const PlannerOptions *options)
 {
     g_autoptr(GError) error = NULL;
@@ -74,7 +74,7 @@ static void check_shares(const ClusterView *view, uint32_t choice, bool by_speed
     PlannerOptions options;
     planner_options_init(&options);
     options.ratios = g_intern_static_string(WORD[choice]);
-    g_autoptr(Question) question = open("tag", view, &options);
+    g_autoptr(Question) question = ask("tag", view, &options);
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) shares = tag_shares(question, by_speed, &error);
     assert_no_error(error);
@@ -270,7 +270,7 @@ static void test_rounds(void **state)
         PlannerOptions options;
         planner_options_init(&options);
         options.max_rounds = most;
-        g_autoptr(Question) question = open("hap", view, &options);
+        g_autoptr(Question) question = ask("hap", view, &options);
         g_autoptr(Answer) answer = begin(question);
         g_autoptr(GPtrArray) history = g_ptr_array_new_with_free_func(g_free);
         Alternation a = alternation_new(question, answer);
@@ -311,7 +311,7 @@ static void test_improving(void **state)
         planner_options_init(&options);
         planner_options_set(&options, CASE[i].key, CASE[i].value, &error);
         assert_no_error(error);
-        g_autoptr(Question) question = open(CASE[i].planner, view, &options);
+        g_autoptr(Question) question = ask(CASE[i].planner, view, &options);
         g_autoptr(Answer) answer = begin(question);
         Plan *plan = answer->plan;
         plan->iteration_time_s = INFINITY;
