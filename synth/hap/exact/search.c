@@ -327,13 +327,13 @@ bool search_start(Search *s, SynthSpace *space, gint64 deadline_us, GError **err
 
 /* A walk up to the known time, where the effort did not suffice for an exact one and nothing is
  * to be proved. Calibrated costs leave thousands of transitions to an arc, each a little better
- * at something: those that differ by less than an op's mean part of the time count as one. */
+ * at something: those that differ by less than `ops` ops' mean part of the time count as one. */
 static void walk_coarsely(Search *s)
 {
     enum { MORE = 100 }; /* times the effort of the exact walk */
-    static const double coarse = 0.02;
+    static const double coarse = 0.02, ops = 2;
     s->tolerance = coarse;
-    s->pricer.tolerance_s = s->upper_s / s->states->n_ops;
+    s->pricer.tolerance_s = ops * s->upper_s / s->states->n_ops;
     s->limit_s = s->upper_s;
     s->effort = s->expansions + MORE * s->effort;
     search_walk(s, 0);
@@ -347,7 +347,8 @@ static bool exact_search(Search *s, SynthSpace *space, const double *ratio,
     if (!search_start(s, space, options->deadline_us, error))
         return false;
     search_walk_widening(s, options->beam);
-    if (!s->complete && options->shares && s->effort > 0 && !states_late(s->states))
+    if (!s->complete && options->shares && s->effort > 0 && !states_late(s->states) &&
+        isinf(search_best(s, false, false)))
         walk_coarsely(s);
     if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
         return false;
