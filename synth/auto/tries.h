@@ -97,9 +97,8 @@ enum { EARLY, FIRST, QUICK, TECHNIQUES, COARSE, LONG, LONG_TECHNIQUES, LAST };
 /* tries.c: the tries of all choices in their order, and one of them (of Tasks). */
 GPtrArray *portfolio_tasks(const PortfolioRun *run);
 bool portfolio_try(void *tasks, uint32_t i, GError **error);
-/* Makes the task's plan, which it has not yet. */
+/* Makes the task's plan, which it has not yet; and its time by flow, INFINITY if none fits. */
 void portfolio_make(const PortfolioRun *run, Task *task);
-/* The same, and its time by flow; INFINITY: there is none that fits. */
 void portfolio_make_flow(const PortfolioRun *run, Task *task);
 double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *graph,
                         const ClusterView *view);

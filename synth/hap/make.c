@@ -37,8 +37,7 @@
 enum {
     STARTS = 4, /* programs whose ratios are places to start from, the fastest ones */
     PLACES = 4, /* places at which the model is cut in two, and single segments */
-    OPS =
-        2000, /* in models of more there are fewer places, so that all searches take some seconds */
+    OPS = 2000, /* in models of more there are fewer places, for a few seconds in all */
 };
 
 /* Segments with equal ratios are one to the search, which may then leave shards that cross between
@@ -250,8 +249,7 @@ static bool make_ration(Alternation *a, const double *start, uint64_t effort,
     /* Ratios settle in a few rounds. Rounding can turn programs around that are close to one
      * another, so several are rounded; a certificate that was asked for affords more labels. */
     enum { ROUNDS = 3, LABELS_TO_CERTIFY = 3000 };
-    static const double guess =
-        4;                    /* times the fastest program: enough for any that fits */
+    static const double guess = 4; /* times the fastest: any that fits */
     double tolerance = 0.008; /* below the usual target of 1 %; finer in every round */
     uint32_t n = a->view->n_devices;
     g_autofree double *ratio = g_memdup2(start, n * sizeof *start);
@@ -295,9 +293,8 @@ static bool make_ration(Alternation *a, const double *start, uint64_t effort,
 static bool ration_both(Alternation *a, const double *proportional, const double *even,
                         GError **error)
 {
-    enum {
-        MORE = 8
-    }; /* each search takes the most of the time, so that few are made for nothing */
+    /* each search takes the most of the time, so that few are made for nothing */
+    enum { MORE = 8 };
     uint64_t effort = a->options->effort;
     double before_s;
     do {

@@ -347,10 +347,15 @@ static bool exact_search(Search *s, SynthSpace *space, const double *ratio,
     if (!search_start(s, space, options->deadline_us, error))
         return false;
     search_walk_widening(s, options->beam);
-    if (!s->complete && options->shares && s->effort > 0 && !states_late(s->states) &&
-        isinf(search_best(s, false, false)))
+    double best_s = INFINITY;
+    if (!s->complete && options->shares && s->effort > 0 && !states_late(s->states)) {
+        best_s = search_best(s, false, false);
+        if (isfinite(best_s) && !take_best(s, ratio, options, result, error))
+            return false;
         walk_coarsely(s);
-    if (s->table[s->states->n_ops].labels && !take_best(s, ratio, options, result, error))
+    }
+    if (search_best(s, false, false) < best_s &&
+        !take_best(s, ratio, options, result, error))
         return false;
     if (!s->complete && !options->memory_s && !options->shares && !space->segment)
         take_baseline(s, ratio, result);

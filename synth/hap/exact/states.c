@@ -76,9 +76,8 @@ static bool is_input(const OpView *view, TensorId tensor)
 /* Numbers the states of a cut, with inputs of the next op as outermost digits, in their order. */
 static bool number_states(States *s, OpId id, const OpView *view, GError **error)
 {
-    enum {
-        MAX_STATES = 1 << 24
-    }; /* bounds a cut's memory; graphs that need more are refused */
+    /* bounds a cut's memory; graphs that need more are refused */
+    enum { MAX_STATES = 1 << 24 };
     Cut *cut = &s->cut[id];
     uint32_t order[MAX_LIVE], n = 0;
     for (uint32_t i = 0; i < view->n_in; i++)
