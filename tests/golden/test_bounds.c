@@ -85,11 +85,36 @@ static void test_joint_has_four_bounds(void **state)
     json_decref(plan);
 }
 
+/* A bound is of the costs that it was proved for: on a faster network, or slower devices, the plan of
+ * a file has none. */
+static void test_bounds_of_other_costs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool holds;
+    } cases[] = {{"plan p.json --json", true},
+                 {"simulate p.json -f stage --json", true},
+                 {"plan p.json --scale network=2 --json", false},
+                 {"plan p.json --slowdown 0=2 --json", false},
+                 {"simulate p.json --scale network=2 -f stage --json", false}};
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_auto(Ran) made = program_run_good(
+        box, "plan vit:layers=1,hidden=64,heads=4,ffn=128 hap-8 -p hap -q -o p.json");
+    for (uint32_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        json_t *plan = program_json(box, cases[i].line);
+        assert_true(json_is_number(json_object_get(plan, "lower_bound_s")) ==
+                    cases[i].holds);
+        json_decref(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_bound_is_over_something),
         cmocka_unit_test(test_joint_has_four_bounds),
+        cmocka_unit_test(test_bounds_of_other_costs),
     };
     return cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
 }

@@ -401,6 +401,35 @@ static void test_refusals(void **state)
     }
 }
 
+/* The line of a refusal, after all that goes on over several lines: comments, quotes, arrays, ends of
+ * lines that are continued. */
+static void test_lines(void **state)
+{
+    (void)state;
+    static const char *const BEFORE[] = {
+        "# a comment\n\n", "A='1\n2\n3'\n",         "B=\"x\ny\"\n",
+        "C=(1\n2\n)\n",    "run --a \\\n  --b 1\n", "run --name 'p\nq' --b 2\n",
+        "D=\"1 \\\n2\"\n", "run --c 3; E=4\n"};
+    static const char bad[] = "run --lr ${X";
+    enum { N = G_N_ELEMENTS(BEFORE) };
+    for (uint32_t set = 0; set < 1u << N; set++) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        uint32_t line = 1;
+        for (uint32_t i = 0; i < N; i++)
+            if (set >> i & 1u)
+                g_string_append(text, BEFORE[i]);
+        for (const char *p = text->str; *p; p++)
+            line += *p == '\n';
+        g_string_append(text, bad);
+        g_autoptr(GError) error = NULL;
+        assert_null(launch_parse("f", text->str, text->len, &error));
+        g_autofree char *begin = g_strdup_printf("f:%u: ", line);
+        if (!g_str_has_prefix(error->message, begin))
+            print_error("%s\n%s\n", text->str, error->message);
+        assert_true(g_str_has_prefix(error->message, begin));
+    }
+}
+
 /* The option has every target, and joint's and amp's plans for one are exported to it. */
 static void test_for(void **state)
 {
@@ -437,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_fused_loss),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lines),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_for),
         cmocka_unit_test(test_random_strategies_come_back),
