@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -123,6 +124,20 @@ char *setlocale(int category, const char *locale)
     char *name = setlocale_next(category, locale);
     atomic_store(&in_main, true);
     return name;
+}
+
+/* Where an allocation failed there is no room for pages either: a program that crashes in a library
+ * which does not look at what malloc returns (PCRE by GLib) sees by this why. */
+void *mmap(void *at, size_t size, int protection, int flags, int file, off_t offset)
+{
+    typedef void *(*Function)(void *, size_t, int, int, int, off_t);
+    NEXT(mmap, Function);
+    const bool full = kind == MEMORY && when > 0 && atomic_load(&calls) >= when;
+    if (full && (flags & MAP_ANONYMOUS) != 0) {
+        failed(MEMORY);
+        return MAP_FAILED;
+    }
+    return mmap_next(at, size, protection, flags, file, offset);
 }
 
 extern void *__libc_malloc(size_t size);
