@@ -42,7 +42,8 @@ static Ran run_failing(const Sandbox *box, const char *line, const char *fault,
  * no memory for one, maybe after a note of the command. */
 static bool is_lock_without_memory(const Ran *ran)
 {
-    return ran->status == -1 && strstr(ran->err, "GLib (gthread-posix.c): ") &&
+    return (ran->status == -1 || strstr(ran->err, "kilter: out of memory: ")) &&
+           strstr(ran->err, "GLib (gthread-posix.c): ") &&
            strstr(ran->err, "during 'malloc'");
 }
 
