@@ -38,7 +38,7 @@ static ClusterView *unlike(Cluster **cluster)
 }
 
 static Question *ask(const char *planner, const ClusterView *view,
-                      const PlannerOptions *options)
+                     const PlannerOptions *options)
 {
     g_autoptr(GError) error = NULL;
     Question *question =
