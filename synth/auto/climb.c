@@ -67,17 +67,9 @@ static void portfolio_climb(PortfolioRun *run, PortfolioChoice *choice, uint32_t
             const char *words = neighbour_words(&next);
             if (!g_hash_table_add(seen, (gpointer)words))
                 continue;
-            attempt[n] = (PortfolioTry){.planner = own->planner,
-                                        .granularity = GRANULARITY_GPU,
-                                        .set = words,
-                                        .iteration_s = INFINITY};
-            Task *neighbour = g_new(Task, 1);
-            *neighbour = (Task){.choice = choice,
-                                .attempt = &attempt[n++],
-                                .upper_s = misery,
-                                .enough_s = misery,
-                                .options = *run->options};
+            Task *neighbour = task_by_hand(choice, &attempt[n++], words, run->options);
             neighbour->options.strategy = next;
+            neighbour->upper_s = neighbour->enough_s = misery;
             g_ptr_array_add(task, neighbour);
         }
         Task *best = neighbours_run(run, task, misery);

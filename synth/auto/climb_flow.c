@@ -48,20 +48,13 @@ static Task *hides_best(const PortfolioRun *run, PortfolioChoice *choice,
     static const double faster = 0.999;
     g_autoptr(Task) best = NULL;
     for (uint32_t i = 0; i < G_N_ELEMENTS(HIDES); i++) {
-        g_autoptr(Task) task = g_new0(Task, 1);
-        *task = (Task){.choice = choice,
-                       .attempt = &attempt[i],
-                       .upper_s = INFINITY,
-                       .options = choice->options};
-        task->options.strategy = choice->plan->strategy;
-        task->options.bucket_bytes = choice->plan->bucket_bytes;
-        const char *words = hides_apply(run, HIDES[i], &task->options);
+        PlannerOptions options = choice->options;
+        options.strategy = choice->plan->strategy;
+        options.bucket_bytes = choice->plan->bucket_bytes;
+        const char *words = hides_apply(run, HIDES[i], &options);
         if (!words || !g_hash_table_add(seen, (gpointer)words))
             continue;
-        attempt[i] = (PortfolioTry){.planner = planner_find("manual", NULL),
-                                    .granularity = GRANULARITY_GPU,
-                                    .set = words,
-                                    .iteration_s = INFINITY};
+        g_autoptr(Task) task = task_by_hand(choice, &attempt[i], words, &options);
         portfolio_make_flow(run, task);
         if (task->flow_s < faster * (best ? best->flow_s : choice->flow_s)) {
             Task *const slower = best;

@@ -16,6 +16,18 @@ CLEAR_DEFINE(task_clear, Task, task, let_go(task->report, sim_report_free),
 
 FREE_DEFINE(task_free, Task, task, task_clear(task));
 
+Task *task_by_hand(PortfolioChoice *choice, PortfolioTry *attempt, const char *set,
+                   const PlannerOptions *options)
+{
+    *attempt = (PortfolioTry){.planner = planner_find("manual", NULL),
+                              .granularity = GRANULARITY_GPU,
+                              .set = set,
+                              .iteration_s = INFINITY};
+    const Task task = {
+        .choice = choice, .attempt = attempt, .upper_s = INFINITY, .options = *options};
+    return g_memdup2(&task, sizeof task);
+}
+
 /* --- what can be said before --- */
 
 /* Whether every program of the planner needs more memory than the devices have: for states, or

@@ -78,6 +78,9 @@ typedef struct {
 void task_clear(Task *task);
 void task_free(Task *task);
 AUTOPTR(task_free, Task)
+/* The task of the planner manual with these options, and the try that it fills. */
+Task *task_by_hand(PortfolioChoice *choice, PortfolioTry *attempt, const char *set,
+                   const PlannerOptions *options);
 
 /* How far to search, by the option `work`: with less than all, machines and planners that are not
  * promising are left out. */
