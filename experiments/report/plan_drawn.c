@@ -75,14 +75,14 @@ static char *area_path(const double *top, const double *bottom, uint32_t n)
 {
     g_autoptr(GString) path = g_string_new(NULL);
     g_string_printf(path, "M0 %.1f", top[0]);
+    double step = (double)WIDTH / n, y = top[0]; /* drawn so far: slow moves add up */
     for (uint32_t i = 1; i < n; i++)
-        if (fabs(top[i] - top[i - 1]) >= 0.05)
-            g_string_append_printf(path, "H%.4gV%.1f", (double)WIDTH * i / n, top[i]);
-    g_string_append_printf(path, "H%dV%.1f", WIDTH, bottom[n - 1]);
+        if (fabs(top[i] - y) >= 0.05)
+            g_string_append_printf(path, "H%.4gV%.1f", i * step, y = top[i]);
+    g_string_append_printf(path, "H%dV%.1f", WIDTH, y = bottom[n - 1]);
     for (uint32_t i = n - 1; i > 0; i--)
-        if (fabs(bottom[i] - bottom[i - 1]) >= 0.05)
-            g_string_append_printf(path, "H%.4gV%.1f", (double)WIDTH * i / n,
-                                   bottom[i - 1]);
+        if (fabs(bottom[i - 1] - y) >= 0.05)
+            g_string_append_printf(path, "H%.4gV%.1f", i * step, y = bottom[i - 1]);
     g_string_append(path, "H0Z");
     return g_string_free(g_steal_pointer(&path), FALSE);
 }
