@@ -3,7 +3,7 @@
  * launches, every schedule. */
 #include <math.h>
 
-#include "synth/amp/cost.h"
+#include "synth/amp/search.h"
 #include "tests/support/amp_setup.h"
 #include "tests/support/rounds.h"
 
@@ -314,6 +314,32 @@ static void test_divided(void **state)
     amp_setup_clear(&c.setup);
 }
 
+/* Of a device alone and others of three types, the search looks at every number of stages of each
+ * type, unless these are too many: then no choice is lost, even where no time is left. */
+static void test_many_states(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 28; n += 27) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *name =
+            g_strdup_printf("1xh100-sxm@eth-25+%ux1xa100-80g@eth-25+%ux1xv100-16g@eth-25+"
+                            "%ux1xt4@eth-25",
+                            n, n, n);
+        Cluster *cluster = cluster_load(name, &error);
+        assert_no_error(error);
+        g_autofree char *model = g_strdup_printf(
+            "gpt2:layers=2,hidden=64,heads=4,ffn=64,seq=32,vocab=64,global_batch=%u",
+            1 + 3 * n);
+        g_auto(AmpSetup) setup = amp_setup_on(cluster, model);
+        const AmpOptions options = {.schedule = SCHEDULE_1F1B};
+        const AmpSearch search = {
+            .model = setup.model, .cluster = setup.devices, .options = &options};
+        const AmpDegrees choice = {.pp = 1 + 3 * n, .dp = 1, .tmp = 1, .mbs = 1};
+        assert_int_equal(amp_is_lost(&search, &choice, 0), n == 1);
+        assert_false(amp_is_lost(&search, &choice, INFINITY));
+    }
+}
+
 /* Lets two GPUs, or the GPUs of two machines of 1 << step, change places. */
 static void change_places(GRand *rand, uint32_t n, uint32_t step, uint32_t *device)
 {
@@ -425,7 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equal_places), cmocka_unit_test(test_equal_sends),
         cmocka_unit_test(test_cost),         cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_divided),      cmocka_unit_test(test_many_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,9 +408,108 @@ static void test_entries(void **state)
     assert_true(most > 48);
 }
 
+/* --- stages that are all alike --- */
+
+/* The group of a problem with so many units of each kind; NULL: it has none. */
+static const JointGroup *group_like(const JointProblem *p, const JointGroup *like)
+{
+    for (uint32_t g = 0; g < p->n_groups; g++)
+        if (memcmp(p->group[g].use, like->use, p->n_kinds * sizeof *like->use) == 0)
+            return &p->group[g];
+    return NULL;
+}
+
+static bool is_kept(const JointKeep *keep, const JointEntry *e)
+{
+    return e->dp == keep->dp && e->tp == keep->tp && e->divides == keep->divides &&
+           e->recompute == keep->recompute;
+}
+
+/* The entry with the same parts of the batch and the same bytes, or NULL. */
+static const JointEntry *entry_like(const JointGroup *group, const JointEntry *like,
+                                    uint32_t n_layers)
+{
+    for (uint32_t i = 0; group && i < group->n_entries; i++) {
+        const JointEntry *e = &group->entry[i];
+        if (is_kept(&(JointKeep){.dp = like->dp,
+                                 .tp = like->tp,
+                                 .divides = like->divides,
+                                 .recompute = like->recompute},
+                    e) &&
+            memcmp(e->samples, like->samples, e->dp * sizeof *e->samples) == 0 &&
+            e->held[n_layers] == like->held[n_layers] &&
+            e->kept[n_layers] == like->kept[n_layers])
+            return e;
+    }
+    return NULL;
+}
+
+/* A problem of stages that are all alike has the groups of their size, and of those the entries of
+ * their degrees that a problem of any stages has; returns how many. */
+static uint32_t check_keep(JointMenu *menu, const JointProblem *any,
+                           const JointKeep *keep)
+{
+    const uint32_t batch = menu->model->global_batch / any->n_microbatches;
+    uint32_t n = 0;
+    menu->keep = keep;
+    JointProblem *p =
+        synth_joint_problem(menu, any->n_microbatches, any->headroom, any->recompute);
+    menu->keep = NULL;
+    for (uint32_t g = 0; g < any->n_groups; g++) {
+        const JointGroup *group = &any->group[g], *own = p ? group_like(p, group) : NULL;
+        if (p && (own != NULL) != (group->n_devices == keep->dp * keep->tp))
+            TEST_FAIL_AT(__FILE__, __LINE__, "dp %u, tp %u: a group of %u devices",
+                         keep->dp, keep->tp, group->n_devices);
+        for (uint32_t i = 0; own && i < own->n_entries; i++)
+            assert_true(is_kept(keep, &own->entry[i]));
+        for (uint32_t i = 0; i < group->n_entries; i++) {
+            const JointEntry *e = &group->entry[i];
+            if (!is_kept(keep, e) || (keep->even && batch % keep->dp != 0))
+                continue;
+            const JointEntry *same = entry_like(own, e, any->n_layers);
+            bool even = true;
+            for (uint32_t r = 0; r < e->dp; r++)
+                even &= e->samples[r] == e->samples[0];
+            assert_true(same || (keep->even && !even));
+            n += same != NULL;
+        }
+    }
+    synth_joint_problem_free(p);
+    return n;
+}
+
+static void test_keeps(void **state)
+{
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("2x4xv100-16g@eth-25+4xt4", &error);
+    assert_no_error(error);
+    g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_GPU);
+    g_autoptr(Graph) graph =
+        model_build("gpt2:layers=2,hidden=64,heads=4,ffn=128,seq=512,"
+                    "vocab=64,global_batch=48",
+                    1, NULL, &error);
+    assert_no_error(error);
+    g_autoptr(JointMenu) menu = synth_joint_menu_new(graph, view, false, &error);
+    assert_no_error(error);
+    g_autoptr(JointProblem) any = synth_joint_problem(menu, 2, 1e-6, true);
+    uint32_t n[2] = {0};
+    for (uint32_t i = 0; i < 4 * 4 * JOINT_MODES; i++) {
+        const JointKeep keep = {.dp = 1 + i % 4,
+                                .tp = 1 << i / 4 % 3,
+                                .divides = i / 16 % 2 && i % 4 > 0,
+                                .even = i % 3 == 0,
+                                .recompute = menu->mode[i / 16 % JOINT_MODES]};
+        n[keep.dp > 1 && keep.tp > 1] += check_keep(menu, any, &keep);
+    }
+    print_message("%u entries of one degree, %u of two\n", n[0], n[1]);
+    assert_true(n[0] > 20 && n[1] > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_definition),
-                                       cmocka_unit_test(test_entries)};
+                                       cmocka_unit_test(test_entries),
+                                       cmocka_unit_test(test_keeps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

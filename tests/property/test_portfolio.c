@@ -484,6 +484,31 @@ static Portfolio *by_auto(const char *model, const Cluster *cluster)
     return portfolio;
 }
 
+/* Whether the notes say that the model is trained in float32. */
+static bool says_precision(const char *model)
+{
+    bool says = false;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster =
+        cluster_load("star:hosts=1,bandwidth=1Gb/s,latency=1us", &error);
+    assert_no_error(error);
+    g_autoptr(Portfolio) portfolio = by_auto(model, cluster);
+    pointers_each (const char, note, portfolio->notes) {
+        says |= g_str_has_prefix(note, "trained in float32");
+    }
+    return says;
+}
+
+/* Models of a billion parameters and more are hardly trained in float32, which is said. */
+static void test_precision_is_said(void **state)
+{
+    (void)state;
+    assert_true(says_precision("synthetic:layers=2,gradient=2000000000B"));
+    assert_false(says_precision("synthetic:layers=2,gradient=1999999996B"));
+    assert_false(
+        says_precision("synthetic:layers=2,gradient=2000000000B,precision=bf16"));
+}
+
 /* A search whose plan is near is asked for buckets, too, with which exchanges hide. */
 static void test_buckets_of_searches(void **state)
 {
@@ -649,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_buckets_of_searches),
         cmocka_unit_test(test_plans_are_made_again),
         cmocka_unit_test(test_climb_by_flow),
+        cmocka_unit_test(test_precision_is_said),
         cmocka_unit_test(test_changed_ranks),
         cmocka_unit_test(test_answers_repeat),
         cmocka_unit_test(test_the_command_makes_the_plan),

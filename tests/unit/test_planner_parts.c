@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data/data.h"
+#include "experiments/sweep/evaluation.h"
 #include "synth/answer/ratios.h"
 #include "synth/hap/alternation.h"
 #include "synth/hap/make.h"
@@ -539,6 +540,45 @@ static void test_even_plans(void **state)
     assert_true(plan_splits_evenly(plan));
 }
 
+/* --- proofs --- */
+
+/* A plan that was made on hap-8 is read where GPUs have `part` of their rate: its time is another
+ * one, so that a proof about it no longer holds. */
+static void check_proofs(double part, const char *fidelity)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Cluster) cluster = cluster_load("hap-8", &error);
+    Made made = made_plan("hap", MODEL, "hap-8", "");
+    const double bound_s = made.plan->lower_bound_s;
+    assert_true(bound_s > 0 && made.plan->bound_over);
+    const bool optimal = made.plan->optimal;
+    for (uint32_t t = 0; t < cluster->n_types; t++)
+        cluster->type[t].rate *= part;
+    SimOptions options;
+    sim_options_init(&options);
+    g_auto(Evaluation) evaluation = {0};
+    assert_true(evaluation_of_plan(g_steal_pointer(&made.plan),
+                                   g_steal_pointer(&made.graph), cluster, fidelity,
+                                   &options, &evaluation, &error));
+    made_clear(&made);
+    const Plan *plan = evaluation.plan;
+    assert_true(plan->lower_bound_s == (part == 1 ? bound_s : 0));
+    assert_true((plan->bound_over != NULL) == (part == 1));
+    assert_true(plan->optimal == (part == 1 && optimal));
+    assert_true((plan->fractional_time_s > 0) == (part == 1));
+}
+
+static void test_proofs(void **state)
+{
+    (void)state;
+    static const char *const FIDELITY[] = {NULL, "analytic", "stage", "flow"};
+    for (uint32_t i = 0; i < G_N_ELEMENTS(FIDELITY); i++) {
+        check_proofs(1, FIDELITY[i]);
+        check_proofs(0.5, FIDELITY[i]);
+        check_proofs(1.5, FIDELITY[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_rounds),    cmocka_unit_test(test_improving),
         cmocka_unit_test(test_ranks),     cmocka_unit_test(test_nested_splits),
         cmocka_unit_test(test_splits),    cmocka_unit_test(test_even_plans),
+        cmocka_unit_test(test_proofs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
