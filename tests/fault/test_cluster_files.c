@@ -3,6 +3,7 @@
 #include "data/base/error.h"
 #include "data/base/path.h"
 #include "data/cluster/cluster.h"
+#include "data/formats/machines/machine_file.h"
 #include "tests/test.h"
 
 /* A good file; each case breaks one place. */
@@ -266,6 +267,44 @@ static void test_truncated_files(void **state)
     }
 }
 
+/* A file of a machine without NICs: one machine is a cluster; of several the link is asked for, then
+ * the number of its ports, and with both each machine has these. */
+static void test_machines_without_nics(void **state)
+{
+    (void)state;
+    static const char TEXT[] = "GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+                               "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+                               "GPU0\t X \tNV18\t0-31\t0\n"
+                               "GPU1\tNV18\t X \t0-31\t0\n";
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(Sheets) sheets = sheets_load(&failed);
+    assert_no_error(failed);
+    g_autoptr(MachineFile) machine =
+        machine_file_parse("topo.txt", TEXT, strlen(TEXT), sheets, &failed);
+    assert_no_error(failed);
+    const LinkSheet *nic = sheets_link(sheets, "eth-100", &failed);
+    assert_no_error(failed);
+    for (uint32_t i = 0; i < 3 * 2 * 2; i++) {
+        const MachineImport import = {.name = "mine",
+                                      .sheet = sheets_device(sheets, "h200", NULL),
+                                      .nodes = 1 + i / 4,
+                                      .nic = i % 2 ? nic : NULL,
+                                      .nics = i / 2 % 2};
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster =
+            machine_file_cluster(machine, sheets, &import, &error);
+        const char *asks = import.nodes == 1                ? NULL
+                           : !import.nic                    ? "expected --nic NAME"
+                           : import.nics == 0 && import.nic ? "expected --nics N"
+                                                            : NULL;
+        assert_int_equal(cluster != NULL, asks == NULL);
+        if (asks)
+            assert_error(error, KILTER_ERROR_INPUT, asks);
+        else
+            assert_int_equal(cluster->n_machines, import.nodes);
+    }
+}
+
 int main(void)
 {
     g_unsetenv("KILTER_PATH");
@@ -276,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_no_such_file),
         cmocka_unit_test(test_truncated_files),
+        cmocka_unit_test(test_machines_without_nics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

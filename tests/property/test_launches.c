@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "data/formats/launch/launch.h"
+#include "data/formats/launch/names.h"
 #include "data/models/model.h"
 #include "tests/support/exported.h"
 #include "tests/support/random_strategy.h"
@@ -383,6 +384,82 @@ static void test_numbers(void **state)
     }
 }
 
+/* Every name that has the value of a word for a degree, a batch or a number of layers takes whole
+ * numbers, and what leaves the number to the framework; no other text. Every other name takes any. */
+static void test_words_of_names(void **state)
+{
+    (void)state;
+    static const char *const WORD[] = {
+#define X(id) #id,
+        LAUNCH_WORDS(X)
+#undef X
+    };
+    static const char *const NUMBER[] = {"world",
+                                         "pp",
+                                         "tp",
+                                         "cp",
+                                         "ep",
+                                         "etp",
+                                         "replicate",
+                                         "shard",
+                                         "micro_batch",
+                                         "local_batch",
+                                         "global_batch",
+                                         "microbatches",
+                                         "tokens_micro",
+                                         "tokens_step",
+                                         "seq",
+                                         "virtual",
+                                         "per_virtual",
+                                         "first_layers",
+                                         "last_layers",
+                                         "zero",
+                                         "layers",
+                                         "recompute_layers",
+                                         NULL};
+    static const struct {
+        const char *text;
+        bool is_number;
+    } CASE[] = {{"4", true},   {"-1", true},    {"null", true}, {"", true},
+                {"-4", false}, {"four", false}, {"4.5", false}, {"2147483648", false}};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) names = launch_names_read(&error);
+    g_autofree char *file = NULL;
+    uint32_t n[2] = {0};
+    assert_no_error(error);
+    assert_true(g_file_get_contents(KILTER_HOME "/data/launches.csv", &file, NULL, NULL));
+    g_auto(GStrv) line = g_strsplit(file, "\n", -1);
+    for (char **at = line; *at; at++) {
+        g_auto(GStrv) cell = g_strsplit(*at, ",", -1);
+        uint32_t w = 0, others = 0;
+        if (**at == '#' || g_strv_length(cell) != 4 || *cell[3] || strchr(cell[1], '*'))
+            continue;
+        while (w < WORDS && g_ascii_strcasecmp(WORD[w], cell[2]) != 0)
+            w++;
+        for (char **k = line; w < WORDS && *k; k++) { /* a name may have several words */
+            g_auto(GStrv) other = g_strsplit(*k, ",", -1);
+            const bool is_row =
+                g_strv_length(other) == 4 && strcmp(other[0], cell[0]) == 0;
+            others += is_row && g_pattern_match_simple(other[1], cell[1]);
+        }
+        if (w == WORDS || others > 1)
+            continue;
+        const bool is_number = g_strv_contains(NUMBER, cell[2]);
+        for (uint32_t c = 0; c < G_N_ELEMENTS(CASE); c++) {
+            char *value[WORDS] = {NULL};
+            const bool taken = launch_take(names, cell[0], cell[1], CASE[c].text, value);
+            if (taken != (!is_number || CASE[c].is_number))
+                TEST_FAIL_AT(__FILE__, __LINE__, "%s: '%s' is %s", *at, CASE[c].text,
+                             taken ? "taken" : "refused");
+            assert_true(!taken || g_strcmp0(value[w], CASE[c].text) == 0);
+            g_free(value[w]);
+        }
+        n[is_number]++;
+    }
+    print_message("%u names of numbers, %u of others\n", n[1], n[0]);
+    assert_true(n[1] > 50 && n[0] > 50);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -468,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_words_of_names),
         cmocka_unit_test(test_for),
         cmocka_unit_test(test_random_strategies_come_back),
         cmocka_unit_test(test_schedules_come_back),
