@@ -8,7 +8,6 @@
 
 #include "data/base/error.h"
 #include "data/base/names.h"
-#include "data/base/stream.h"
 #include "data/base/text.h"
 
 /* Ten times the largest plan of thousands of GPUs. */
@@ -88,12 +87,6 @@ json_t *json_read_file(const char *file, const char *what, GError **error)
     json_error_t wrong;
     if (!text)
         return NULL;
-    if (size > 2 && memcmp(text, "\x1f\x8b", 2) == 0) {
-        char *plain = stream_unpack(file, text, &size, MOST_BYTES, error);
-        g_free(text);
-        if (!(text = plain))
-            return NULL;
-    }
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &wrong);
     if (!root) {
         g_autofree char *valid = g_utf8_make_valid(wrong.text, -1);

@@ -12,12 +12,12 @@ enum { CHUNK = 1 << 16, END = -1, WORD_BYTES = 64 };
 typedef enum { AT_VALUE, AT_FIRST, AT_NEXT, AT_AFTER, AT_END } State;
 
 typedef struct {
-    GInputStream *stream;
+    Stream *stream;
     const JsonEvents *events;
     void *context;
     JsonFaults *faults;
     unsigned char chunk[CHUNK];
-    gssize n, at;
+    gsize n, at;
     uint64_t line, column; /* of the next byte */
     uint32_t depth,
         list; /* list: depth of the items' array; 0 before the file's first value */
@@ -33,17 +33,13 @@ static int peek(Scan *scan)
 {
     if (scan->at < scan->n)
         return scan->chunk[scan->at];
-    if (scan->n < 0)
-        return END;
-    g_autoptr(GError) failure = NULL;
+    const char *trouble;
     scan->at = 0;
-    scan->n = g_input_stream_read(scan->stream, scan->chunk, CHUNK, NULL, &failure);
+    scan->n = stream_read(scan->stream, scan->chunk, CHUNK, &trouble);
     if (scan->n > 0)
         return scan->chunk[0];
-    scan->n = -1;
-    if (failure)
-        g_strlcpy(scan->faults->cut.what, failure->message,
-                  sizeof scan->faults->cut.what);
+    if (trouble)
+        g_strlcpy(scan->faults->cut.what, trouble, sizeof scan->faults->cut.what);
     return END;
 }
 
@@ -312,7 +308,7 @@ static void stream_step(Scan *scan)
     }
 }
 
-bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
+bool json_stream(Stream *stream, const JsonEvents *events, void *context,
                  JsonFaults *faults)
 {
     static const int MARK[] = {0xef, 0xbb, 0xbf}; /* of the order of bytes */

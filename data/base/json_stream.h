@@ -7,9 +7,9 @@
  * its end. */
 #pragma once
 
-#include <gio/gio.h>
-#include <stdbool.h>
 #include <stdint.h>
+
+#include "data/base/stream.h"
 
 /* Called as values come; false, of the first, ends the reading. Texts are in UTF-8 as far as the
  * file is, without their escapes, and cut after JSON_TEXT_BYTES. `lost`: all that is open deeper
@@ -40,7 +40,7 @@ typedef struct {
 
 /* The list whose items are passed over alone is the file's array, or the arrays in its object.
  * False if `begin` said so. The rest is in *faults. */
-bool json_stream(GInputStream *stream, const JsonEvents *events, void *context,
+bool json_stream(Stream *stream, const JsonEvents *events, void *context,
                  JsonFaults *faults);
 
 /* Lines for the user about what was odd, lost and cut (`item`: "event"), appended to a list that

@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <gio/gio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "data/base/error.h"
+#include "data/base/stream.h"
 
 /* The descriptor that a system name such as "/dev/stdout" or "/dev/fd/3" stands for, or -1. */
 static int descriptor_of(const char *file)
@@ -100,28 +100,15 @@ static bool write_stream(const char *file, const char *text, size_t length,
                                g_strerror(wrong));
 }
 
-/* The bytes gzipped; *size: their number. Caller frees. */
-static char *gzipped(const char *text, size_t length, size_t *size)
-{
-    g_autoptr(GConverter) gzip =
-        G_CONVERTER(g_zlib_compressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP, -1));
-    g_autoptr(GOutputStream) memory = g_memory_output_stream_new_resizable();
-    g_autoptr(GOutputStream) packer = g_converter_output_stream_new(memory, gzip);
-    g_output_stream_write_all(packer, text, length, NULL, NULL, NULL);
-    g_output_stream_close(packer, NULL, NULL);
-    *size = g_memory_output_stream_get_data_size(G_MEMORY_OUTPUT_STREAM(memory));
-    return g_memory_output_stream_steal_data(G_MEMORY_OUTPUT_STREAM(memory));
-}
-
 bool output_write(const char *file, const char *text, gssize length, GError **error)
 {
     g_assert(file && text && length >= -1);
-    size_t n = length < 0 ? strlen(text) : (size_t)length;
+    gsize n = length < 0 ? strlen(text) : (size_t)length;
     if (is_stream(file))
         return write_stream(file, text, n, error);
     g_autofree char *packed = NULL;
     if (g_str_has_suffix(file, ".gz"))
-        text = packed = gzipped(text, n, &n);
+        text = packed = stream_pack(text, &n);
     g_autofree char *end = follow(file);
     g_autoptr(GError) trouble = NULL;
     if (!end)

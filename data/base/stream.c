@@ -1,57 +1,87 @@
 /* Streams of bytes from files, plain or gzipped. */
 #include "data/base/stream.h"
 
-#include "data/base/error.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
 
-GInputStream *stream_open(const char *path, GError **error)
+#include "data/base/error.h"
+#include "data/base/libyaml.h"
+
+Stream *stream_open(const char *path, GError **error)
 {
-    g_autoptr(GFile) file = g_file_new_for_path(path);
-    g_autoptr(GError) failure = NULL;
-    g_autoptr(GInputStream) stream = G_INPUT_STREAM(g_file_read(file, NULL, &failure));
-    unsigned char magic[2] = {0};
-    if (!stream)
+    struct stat status;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &status) != 0)
         return refused(error, "%s: %s", path,
-                       g_error_matches(failure, G_IO_ERROR, G_IO_ERROR_NOT_FOUND)
-                           ? "no such file"
-                           : failure->message);
-    const gssize n = g_input_stream_read(stream, magic, sizeof magic, NULL, NULL);
-    if (!g_seekable_seek(G_SEEKABLE(stream), 0, G_SEEK_SET, NULL, &failure))
-        return refused(error, "%s: %s", path, failure->message);
-    if (n != 2 || magic[0] != 0x1f || magic[1] != 0x8b)
-        return g_steal_pointer(&stream);
-    g_autoptr(GConverter) gzip =
-        G_CONVERTER(g_zlib_decompressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP));
-    return g_converter_input_stream_new(stream, gzip);
+                       errno == ENOENT ? "no such file" : g_strerror(errno));
+    if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) &&
+        !S_ISSOCK(status.st_mode)) {
+        close(fd);
+        return refused(error, "%s: expected a regular file or a pipe", path);
+    }
+    Stream *stream = gzdopen(fd, "r");
+    if (!stream)
+        libyaml_no_memory();
+    return stream;
+}
+
+void stream_close(Stream *stream)
+{
+    gzclose(stream);
+}
+
+/* Goes back to where a signal interrupted a read, of which zlib may have lost bytes; false where
+ * nothing can be read again. */
+static bool stream_return(Stream *stream, z_off_t at)
+{
+    gzclearerr(stream);
+    return gzrewind(stream) == 0 && gzseek(stream, at, SEEK_SET) == at;
+}
+
+gsize stream_read(Stream *stream, void *bytes, gsize size, const char **trouble)
+{
+    const z_off_t at = gztell(stream);
+    int n, code;
+    do {
+        n = gzread(stream, bytes, (unsigned)size);
+        gzerror(stream, &code);
+    } while (code == Z_ERRNO && errno == EINTR && stream_return(stream, at));
+    if (code == Z_MEM_ERROR)
+        libyaml_no_memory();
+    *trouble = code == Z_OK || n == (int)size ? NULL
+               : code == Z_ERRNO              ? g_strerror(errno)
+                                              : "expected a whole gzip file";
+    return (gsize)MAX(n, 0);
 }
 
 bool stream_head(const char *path, void *bytes, gsize size, gsize *length)
 {
-    *length = 0;
-    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR))
-        return false;
-    g_autoptr(GInputStream) stream = stream_open(path, NULL);
-    return stream && g_input_stream_read_all(stream, bytes, size, length, NULL, NULL);
+    const char *trouble = NULL;
+    g_autoptr(Stream) stream =
+        g_file_test(path, G_FILE_TEST_IS_REGULAR) ? stream_open(path, NULL) : NULL;
+    *length = stream ? stream_read(stream, bytes, size, &trouble) : 0;
+    return stream && !trouble;
 }
 
-char *stream_unpack(const char *file, const char *bytes, gsize *size, gsize most,
-                    GError **error)
+char *stream_pack(const char *bytes, gsize *size)
 {
-    g_autoptr(GConverter) gzip =
-        G_CONVERTER(g_zlib_decompressor_new(G_ZLIB_COMPRESSOR_FORMAT_GZIP));
-    g_autoptr(GInputStream) packed =
-        g_memory_input_stream_new_from_data(bytes, (gssize)*size, NULL);
-    g_autoptr(GInputStream) stream = g_converter_input_stream_new(packed, gzip);
-    g_autoptr(GByteArray) out = g_byte_array_new();
-    g_autoptr(GError) failure = NULL;
-    guint8 block[1 << 16];
-    gssize n = 1;
-    while (n > 0 && out->len <= most) {
-        n = g_input_stream_read(stream, block, sizeof block, NULL, &failure);
-        g_byte_array_append(out, block, (guint)MAX(n, 0));
+    const gsize n = *size;
+    z_stream z = {.next_in = (Bytef *)bytes};
+    if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + 16, 8,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        libyaml_no_memory();
+    const gsize most = deflateBound(&z, n);
+    char *packed = g_malloc(most);
+    z.next_out = (Bytef *)packed;
+    for (int code = Z_OK; code == Z_OK;) {
+        z.avail_in = (uInt)MIN(n - z.total_in, UINT_MAX);
+        z.avail_out = (uInt)MIN(most - z.total_out, UINT_MAX);
+        code = deflate(&z, n - z.total_in > UINT_MAX ? Z_NO_FLUSH : Z_FINISH);
     }
-    if (n < 0 || out->len > most)
-        return refused(error, "%s: expected a whole gzip file of at most %zu bytes", file,
-                       most);
-    *size = out->len;
-    return (char *)g_byte_array_free(g_steal_pointer(&out), FALSE);
+    *size = z.total_out;
+    deflateEnd(&z);
+    return packed;
 }

@@ -1,13 +1,10 @@
 /* Text files: read whole, and checked to be text before use. */
 #include "data/base/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "data/base/error.h"
+#include "data/base/stream.h"
 
 /* The largest text file: larger than any file that a person writes. */
 enum { MOST_BYTES = 16 << 20 };
@@ -25,54 +22,26 @@ static bool text_check(const char *name, const char *text, gsize length, GError 
                   (unsigned char)*end);
 }
 
-/* Bytes of fd to the end, or until there are more than `most`; NULL: reading failed, see errno. */
-static GString *read_all(int fd, gsize most)
-{
-    enum { STEP = 1 << 16 };
-    GString *bytes = g_string_new(NULL);
-    for (ssize_t n = 1; n != 0 && bytes->len <= most;) {
-        const gsize before = bytes->len;
-        g_string_set_size(bytes, before + STEP);
-        n = read(fd, bytes->str + before, STEP);
-        g_string_set_size(bytes, before + (gsize)MAX(n, 0));
-        if (n < 0 && errno != EINTR) {
-            g_string_free(bytes, TRUE);
-            return NULL;
-        }
-    }
-    return bytes;
-}
-
-/* Whether an open file is one that ends. */
-static bool ends(int fd, const char *file, GError **error)
-{
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) != 0)
-        return refuse(error, "%s: %s", file,
-                      errno == ENOENT ? "no such file" : g_strerror(errno));
-    return S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode) ||
-           S_ISSOCK(status.st_mode) ||
-           refuse(error, "%s: expected a regular file or a pipe", file);
-}
-
 char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error)
 {
+    enum { STEP = 1 << 16 };
     g_assert(file && length && most_bytes < G_MAXSSIZE);
-    const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    const bool good = ends(fd, file, error);
-    g_autoptr(GString) bytes = good ? read_all(fd, most_bytes) : NULL;
-    const int wrong = errno;
-    if (fd >= 0)
-        close(fd);
-    if (good && !bytes)
-        refuse(error, "cannot read %s: %s", file, g_strerror(wrong));
-    else if (good && bytes->len > most_bytes)
-        refuse(error, "%s: expected at most %zu bytes, got more", file, most_bytes);
-    else if (good) {
-        *length = bytes->len;
-        return g_string_free(g_steal_pointer(&bytes), FALSE);
+    const char *trouble = NULL;
+    g_autoptr(Stream) stream = stream_open(file, error);
+    g_autoptr(GString) bytes = stream ? g_string_new(NULL) : NULL;
+    for (gsize n = STEP; stream && n == STEP && bytes->len <= most_bytes;) {
+        const gsize before = bytes->len;
+        g_string_set_size(bytes, before + STEP);
+        n = stream_read(stream, bytes->str + before, STEP, &trouble);
+        g_string_set_size(bytes, before + n);
     }
-    return NULL;
+    if (trouble)
+        return refused(error, "%s: %s", file, trouble);
+    if (stream && bytes->len > most_bytes)
+        return refused(error, "%s: expected at most %zu bytes, got more", file,
+                       most_bytes);
+    *length = stream ? bytes->len : 0;
+    return stream ? g_string_free(g_steal_pointer(&bytes), FALSE) : NULL;
 }
 
 char *text_read(const char *file, GError **error)

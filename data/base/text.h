@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /* The bytes of `file` with a zero after them: of a regular file, or of a pipe until it ends, at
- * most `most_bytes`. NULL with KILTER_ERROR_INPUT that names the file: it cannot be read, is a
- * folder or a device, or is longer. Caller frees. */
+ * most `most_bytes`; unpacked if it is gzipped. NULL with KILTER_ERROR_INPUT that names the file:
+ * it cannot be read, is a folder or a device, or is longer. Caller frees. */
 char *file_read(const char *file, gsize most_bytes, gsize *length, GError **error);
 
 /* The whole of a regular file of at most 16 MiB of UTF-8 without zero bytes. NULL with

@@ -1,12 +1,13 @@
 /* Starting kilter exec again under mpirun. */
 #include "experiments/cli/exec_launch.h"
 
-#include <gio/gio.h>
 #include <glib-unix.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "data/base/output.h"
@@ -91,11 +92,12 @@ static bool fail_as_ranks(const char *text, int status, uint32_t timeout_s,
 static const int STOPS[] = {SIGINT, SIGTERM, SIGHUP};
 
 typedef struct {
-    GSubprocess *mpirun;
+    GPid mpirun;                              /* 0: it has ended */
     guint source[G_N_ELEMENTS(STOPS)], force; /* sources of the main context; 0: none */
-    bool stopped, ended;
-    char *out, *text; /* of stdout and stderr */
-    GError *trouble;  /* why there is no text */
+    bool stopped;
+    int status;       /* of its end, as waitpid() has it */
+    char *out, *text; /* of its stdout and stderr */
+    GError *trouble;  /* why it did not start */
 } Wait;
 
 static void wait_clear(Wait *wait)
@@ -103,17 +105,22 @@ static void wait_clear(Wait *wait)
     for (uint32_t i = 0; i < G_N_ELEMENTS(STOPS); i++)
         g_clear_handle_id(&wait->source[i], g_source_remove);
     g_clear_handle_id(&wait->force, g_source_remove);
-    g_clear_object(&wait->mpirun);
     g_free(wait->out);
     g_free(wait->text);
     g_clear_error(&wait->trouble);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Wait, wait_clear)
 
+static void wait_kill(const Wait *wait, int signal)
+{
+    if (wait->mpirun > 0)
+        kill(wait->mpirun, signal);
+}
+
 static gboolean end_by_force(gpointer data)
 {
     Wait *wait = data;
-    g_subprocess_force_exit(wait->mpirun);
+    wait_kill(wait, SIGKILL);
     wait->force = 0;
     return G_SOURCE_REMOVE;
 }
@@ -122,22 +129,29 @@ static gboolean end_by_force(gpointer data)
 static gboolean launch_stop(gpointer data)
 {
     Wait *wait = data;
-    if (wait->stopped)
-        g_subprocess_force_exit(wait->mpirun);
-    else
-        g_subprocess_send_signal(wait->mpirun, SIGTERM);
+    wait_kill(wait, wait->stopped ? SIGKILL : SIGTERM);
     if (!wait->stopped)
         wait->force = g_timeout_add_seconds(STOP_GRACE_S, end_by_force, wait);
     wait->stopped = true;
     return G_SOURCE_CONTINUE;
 }
 
-static void take_text(GObject *source, GAsyncResult *result, gpointer data)
+static void take_status(GPid mpirun, int status, gpointer data)
 {
     Wait *wait = data;
-    g_subprocess_communicate_utf8_finish(G_SUBPROCESS(source), result, &wait->out,
-                                         &wait->text, &wait->trouble);
-    wait->ended = true;
+    g_spawn_close_pid(mpirun);
+    wait->mpirun = 0;
+    wait->status = status;
+}
+
+/* The text of a file in memory, which is closed. */
+static char *take_text(int fd)
+{
+    g_autofree char *place = g_strdup_printf("/proc/self/fd/%d", fd);
+    char *text;
+    const bool good = g_file_get_contents(place, &text, NULL, NULL);
+    close(fd);
+    return good ? text : g_strdup("");
 }
 
 /* In a child: ends with its parent, however that ends. */
@@ -148,22 +162,24 @@ static void end_with_parent(gpointer unused)
 }
 
 /* Starts mpirun and waits for its end, unless there is an error in `wait`. */
-static void wait_for(Wait *wait, const char *const *command)
+static void wait_for(Wait *wait, char **command)
 {
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-        G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_subprocess_launcher_set_child_setup(launcher, end_with_parent, NULL, NULL);
-    wait->mpirun = g_subprocess_launcher_spawnv(launcher, command, &wait->trouble);
-    if (!wait->mpirun)
-        return;
-    for (uint32_t i = 0; i < G_N_ELEMENTS(STOPS); i++) {
+    const int out = memfd_create("out", MFD_CLOEXEC),
+              text = memfd_create("err", MFD_CLOEXEC);
+    g_spawn_async_with_fds(NULL, command, NULL, G_SPAWN_DO_NOT_REAP_CHILD,
+                           end_with_parent, NULL, &wait->mpirun, -1, out, text,
+                           &wait->trouble);
+    for (uint32_t i = 0; wait->mpirun > 0 && i < G_N_ELEMENTS(STOPS); i++) {
         struct sigaction before;
         if (sigaction(STOPS[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             wait->source[i] = g_unix_signal_add(STOPS[i], launch_stop, wait);
     }
-    g_subprocess_communicate_utf8_async(wait->mpirun, NULL, NULL, take_text, wait);
-    while (!wait->ended)
+    if (wait->mpirun > 0)
+        g_child_watch_add(wait->mpirun, take_status, wait);
+    while (wait->mpirun > 0)
         g_main_context_iteration(NULL, TRUE);
+    wait->out = take_text(out);
+    wait->text = take_text(text);
 }
 
 /* A folder for the memory that ranks share, which killed ranks leave behind; NULL: no place. */
@@ -190,7 +206,7 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
     g_auto(Wait) wait = {0};
     g_autofree char *doing = g_strdup_printf("running %u ranks", n_ranks);
     Pace *pace = pace_begin(doing, quiet);
-    wait_for(&wait, (const char *const *)command);
+    wait_for(&wait, command);
     pace_end(pace);
     output_forget(shared);
     if (wait.stopped)
@@ -199,9 +215,7 @@ bool exec_launch(uint32_t n_ranks, uint32_t timeout_s, const char *const *argume
     if (wait.trouble)
         return kilter_fail(error, KILTER_ERROR_FAILED, "mpirun: %s",
                            wait.trouble->message);
-    const int status = g_subprocess_get_if_exited(wait.mpirun)
-                           ? g_subprocess_get_exit_status(wait.mpirun)
-                           : -1;
+    const int status = WIFEXITED(wait.status) ? WEXITSTATUS(wait.status) : -1;
     if (status != 0)
         return fail_as_ranks(wait.text, status, timeout_s, error);
     fputs(wait.out, stdout);

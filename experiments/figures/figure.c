@@ -2,7 +2,6 @@
 #include "experiments/figures/figure.h"
 
 #include <errno.h>
-#include <gio/gio.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <math.h>
@@ -182,22 +181,19 @@ static bool run_gnuplot(const char *script, const char *scratch, const char *ter
     g_autofree char *output = g_build_filename(scratch, PICTURE, NULL);
     g_autofree char *said = NULL;
     g_autoptr(GError) trouble = NULL;
-    g_autoptr(GSubprocessLauncher) launcher = g_subprocess_launcher_new(
-        G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_subprocess_launcher_set_cwd(launcher, scratch);
-    g_subprocess_launcher_setenv(launcher, "GNUPLOT_LIB", folder, TRUE);
-    g_autoptr(GSubprocess) gnuplot =
-        g_subprocess_launcher_spawn(launcher, &trouble, "gnuplot", "-d", "-e", setting,
-                                    "-c", whole, DATA, PICTURE, terminal, folder, NULL);
-    if (!gnuplot)
+    g_auto(GStrv) environment =
+        g_environ_setenv(g_get_environ(), "GNUPLOT_LIB", folder, TRUE);
+    const char *const command[] = {"gnuplot", "-d",    "-e",     setting, "-c", whole,
+                                   DATA,      PICTURE, terminal, folder,  NULL};
+    int status;
+    if (!g_spawn_sync(scratch, (char **)command, environment,
+                      G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
+                      &said, &status, &trouble))
         return kilter_fail(
             error, KILTER_ERROR_FAILED,
             "cannot start gnuplot, which draws the figures (Debian: gnuplot-nox): %s",
             trouble->message);
-    if (!g_subprocess_communicate_utf8(gnuplot, NULL, NULL, NULL, &said, &trouble))
-        return kilter_fail(error, KILTER_ERROR_FAILED, "gnuplot: %s", trouble->message);
-    if (!g_subprocess_get_successful(gnuplot) ||
-        !g_file_test(output, G_FILE_TEST_EXISTS)) {
+    if (status != 0 || !g_file_test(output, G_FILE_TEST_EXISTS)) {
         g_autofree char *first = complaint(said);
         return kilter_fail(error, KILTER_ERROR_FAILED, "gnuplot failed on %s: %s", script,
                            first);

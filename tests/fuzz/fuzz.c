@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "data/base/error.h"
+#include "tests/support/memory_file.h"
 
 /* --- outcomes --- */
 
@@ -97,10 +97,7 @@ void fuzz_check_refused(const GError *error, const char *file)
 
 char *fuzz_file_open(const void *bytes, size_t size, int *descriptor)
 {
-    *descriptor = memfd_create("fuzz", MFD_CLOEXEC);
-    fuzz_check(*descriptor >= 0 && write(*descriptor, bytes, size) == (ssize_t)size,
-               "there is a file in memory");
-    return g_strdup_printf("/proc/self/fd/%d", *descriptor);
+    return memory_file_open(bytes, size, descriptor);
 }
 
 void fuzz_file_close(int descriptor)

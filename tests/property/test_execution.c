@@ -5,12 +5,23 @@
 #include "sim/flow/execution.h"
 #include "sim/sim.h"
 #include "tests/support/damage.h"
+#include "tests/support/memory_file.h"
 #include "tests/support/plan_of.h"
 #include "tests/support/random_case.h"
 
 enum { CASES = 60, MUTANTS = 4000 };
 
 #ifdef KILTER_PROTOBUF_C
+
+/* The trace in a file of these bytes. */
+static Trace *trace_of(const void *bytes, gsize length, GError **error)
+{
+    int memory;
+    g_autofree char *file = memory_file_open(bytes, length, &memory);
+    Trace *trace = trace_read(file, error);
+    close(memory);
+    return trace;
+}
 
 static void check_round_trip(const Trace *trace)
 {
@@ -19,7 +30,7 @@ static void check_round_trip(const Trace *trace)
     g_autoptr(GBytes) bytes = trace_write(trace, &error);
     assert_no_error(error);
     const void *data = g_bytes_get_data(bytes, &length);
-    g_autoptr(Trace) read = trace_parse("made", data, length, &error);
+    g_autoptr(Trace) read = trace_of(data, length, &error);
     assert_no_error(error);
     assert_int_equal(read->node->len, trace->node->len);
     assert_int_equal(read->n_dangling, 0);
@@ -141,7 +152,7 @@ static GByteArray *file_of(const uint8_t (*node)[2], uint32_t n)
 static void expect_refusal(const GByteArray *bytes, const char *words)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(Trace) trace = trace_parse("made.0.et", bytes->data, bytes->len, &error);
+    g_autoptr(Trace) trace = trace_of(bytes->data, bytes->len, &error);
     assert_null(trace);
     assert_error(error, KILTER_ERROR_INPUT, words);
 }
@@ -164,7 +175,7 @@ static void test_refusals(void **state)
     g_byte_array_append(long_, (const uint8_t[]){0xff, 0xff, 0xff, 0x7f}, 4);
     expect_refusal(long_, "expected at most");
     g_autoptr(GByteArray) good = file_of((const uint8_t[][2]){{1, 9}, {2, 1}}, 2);
-    g_autoptr(Trace) trace = trace_parse("made", good->data, good->len, NULL);
+    g_autoptr(Trace) trace = trace_of(good->data, good->len, NULL);
     assert_int_equal(trace->n_dependencies, 2);
     assert_int_equal(trace->n_dangling, 1);
     assert_int_equal(trace_node(trace, 1)->n_deps, 1);
@@ -208,7 +219,7 @@ static void test_attribute_types(void **state)
         g_byte_array_append(bytes, (const uint8_t[]){0, (uint8_t)node->len}, 2);
         g_byte_array_append(bytes, node->data, node->len);
         g_autoptr(GError) error = NULL;
-        g_autoptr(Trace) trace = trace_parse("made", bytes->data, bytes->len, &error);
+        g_autoptr(Trace) trace = trace_of(bytes->data, bytes->len, &error);
         assert_no_error(error);
         assert_int_equal(trace_node(trace, 0)->bytes, 7);
         assert_string_equal(trace_node(trace, 0)->group, "7");
@@ -235,7 +246,7 @@ static void test_mutants(void **state)
         for (gint32 d = g_rand_int_range(rand, 1, 4); d > 0; d--)
             damage_text(text, rand, (const char *const[]){"\x08", "\x12\x01", "\xff"}, 3);
         g_autoptr(GError) error = NULL;
-        g_autoptr(Trace) trace = trace_parse("damaged", text->str, text->len, &error);
+        g_autoptr(Trace) trace = trace_of(text->str, text->len, &error);
         assert_true((trace != NULL) == (error == NULL));
         n_refused += !trace;
         if (trace)

@@ -9,7 +9,7 @@
 CLEAR_DEFINE(kineto_facts_clear, KinetoFacts, facts, let_go(facts->device, g_free),
              let_go(facts->note, g_ptr_array_unref));
 
-static bool kineto_parse(Reader *reader, GInputStream *stream, GError **error)
+static bool kineto_parse(Reader *reader, Stream *stream, GError **error)
 {
     JsonFaults faults;
     const bool good = json_stream(stream, &KINETO_EVENTS, reader, &faults);
@@ -103,7 +103,7 @@ bool kineto_read(const char *file, GArray *list, GArray *tables, KinetoFacts *fa
     *facts = (KinetoFacts){.rank = -1,
                            .device = g_strdup(""),
                            .note = g_ptr_array_new_with_free_func(g_free)};
-    g_autoptr(GInputStream) stream = stream_open(file, error);
+    g_autoptr(Stream) stream = stream_open(file, error);
     if (!stream)
         return false;
     g_autofree Reader *reader = g_new0(Reader, 1);

@@ -114,16 +114,16 @@ static bool take_node(Reader *reader, const Chakra__Node *message, GError **erro
 /* --- framing --- */
 
 /* Reads the length before a message; sets *ended at the end of the file. */
-static bool read_length(GInputStream *stream, const char *file, uint64_t *length,
-                        bool *ended, GError **error)
+static bool read_length(Stream *stream, const char *file, uint64_t *length, bool *ended,
+                        GError **error)
 {
-    g_autoptr(GError) failure = NULL;
+    const char *trouble;
     *length = 0;
     for (unsigned shift = 0; shift < 35; shift += 7) {
         unsigned char byte;
-        const gssize n = g_input_stream_read(stream, &byte, 1, NULL, &failure);
-        if (n < 0)
-            return refuse(error, "%s: %s", file, failure->message);
+        const gsize n = stream_read(stream, &byte, 1, &trouble);
+        if (trouble)
+            return refuse(error, "%s: %s", file, trouble);
         *ended = n == 0 && shift == 0;
         if (n == 0)
             return *ended ||
@@ -141,17 +141,17 @@ static bool read_length(GInputStream *stream, const char *file, uint64_t *length
 }
 
 /* Reads the next message into `buffer`. */
-static bool read_message(GInputStream *stream, const char *file, GByteArray *buffer,
+static bool read_message(Stream *stream, const char *file, GByteArray *buffer,
                          bool *ended, GError **error)
 {
     uint64_t length;
-    gsize got = 0;
     if (!read_length(stream, file, &length, ended, error) || *ended)
         return *ended;
     g_byte_array_set_size(buffer, (guint)length);
-    g_autoptr(GError) failure = NULL;
-    if (!g_input_stream_read_all(stream, buffer->data, length, &got, NULL, &failure))
-        return refuse(error, "%s: %s", file, failure->message);
+    const char *trouble;
+    const gsize got = stream_read(stream, buffer->data, length, &trouble);
+    if (trouble)
+        return refuse(error, "%s: %s", file, trouble);
     return got == length ||
            refuse(error, "%s: cut off in a message of %" G_GUINT64_FORMAT " bytes", file,
                   length);
@@ -261,19 +261,18 @@ static bool check_order(const Reader *reader, GError **error)
                   trace_node(trace, stuck)->name);
 }
 
-static bool read_stream(Reader *reader, GInputStream *stream, GError **error)
+static bool read_stream(Reader *reader, Stream *stream, GError **error)
 {
     g_autoptr(GByteArray) buffer = g_byte_array_sized_new(1 << 12); /* never NULL */
-    g_autoptr(GInputStream) buffered = g_buffered_input_stream_new_sized(stream, 1 << 16);
     bool ended = false;
-    if (!read_message(buffered, reader->file, buffer, &ended, error))
+    if (!read_message(stream, reader->file, buffer, &ended, error))
         return false;
     if (ended)
         return refuse(error, "%s: empty, expected a Chakra execution trace",
                       reader->file);
     if (!read_metadata(reader, buffer, error))
         return false;
-    while (read_message(buffered, reader->file, buffer, &ended, error)) {
+    while (read_message(stream, reader->file, buffer, &ended, error)) {
         if (ended)
             return chakra_resolve(reader, error) && check_order(reader, error);
         if (!chakra_read_node(reader, buffer, error))
@@ -282,8 +281,9 @@ static bool read_stream(Reader *reader, GInputStream *stream, GError **error)
     return false;
 }
 
-static Trace *read_from(const char *file, GInputStream *stream, GError **error)
+Trace *trace_read(const char *file, GError **error)
 {
+    g_autoptr(Stream) stream = stream_open(file, error);
     g_autoptr(Trace) trace = trace_new();
     Reader reader = {
         .file = file,
@@ -291,23 +291,10 @@ static Trace *read_from(const char *file, GInputStream *stream, GError **error)
         .wanted = g_array_new(false, false, sizeof(uint64_t)),
         .index = g_hash_table_new(g_int64_hash, g_int64_equal),
     };
-    const bool good = read_stream(&reader, stream, error);
+    const bool good = stream && read_stream(&reader, stream, error);
     g_array_unref(reader.wanted);
     g_hash_table_unref(reader.index);
     return good ? g_steal_pointer(&trace) : NULL;
-}
-
-Trace *trace_read(const char *file, GError **error)
-{
-    g_autoptr(GInputStream) stream = stream_open(file, error);
-    return stream ? read_from(file, stream, error) : NULL;
-}
-
-Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error)
-{
-    g_autoptr(GInputStream) stream =
-        g_memory_input_stream_new_from_data(bytes, (gssize)length, NULL);
-    return read_from(file, stream, error);
 }
 
 /* A trace begins with metadata, followed by a node or the end. */
@@ -315,7 +302,7 @@ bool trace_is(const char *file)
 {
     if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))
         return false;
-    g_autoptr(GInputStream) stream = stream_open(file, NULL);
+    g_autoptr(Stream) stream = stream_open(file, NULL);
     g_autoptr(GByteArray) buffer = g_byte_array_sized_new(1 << 12); /* never NULL */
     bool ended = false;
     if (!stream || !read_message(stream, file, buffer, &ended, NULL) || ended)
@@ -352,12 +339,6 @@ bool trace_is(const char *file)
 Trace *trace_read(const char *file, GError **error)
 {
     return lacks(file, error) ? NULL : NULL;
-}
-
-Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error)
-{
-    (void)bytes, (void)length;
-    return trace_read(file, error);
 }
 
 #endif

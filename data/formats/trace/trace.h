@@ -119,7 +119,6 @@ bool trace_is(const char *file);
 /* Reads a trace. KILTER_ERROR_INPUT names the file, the node and what was expected, or a node of a
  * cycle. KILTER_ERROR_FAILED: this build has no protobuf-c. */
 Trace *trace_read(const char *file, GError **error);
-Trace *trace_parse(const char *file, const void *bytes, gsize length, GError **error);
 
 /* The file NAME.groups.json beside traces, an object with the ranks of each group of collectives:
  * name -> GArray of uint32_t. KILTER_ERROR_INPUT names the file, the group, and what was expected.
