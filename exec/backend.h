@@ -178,27 +178,28 @@ ExecBackend *exec_reference_new(uint32_t n_ranks);
 
 /* --- mpi: one rank per process, contractions by OpenBLAS, collectives by MPI --- */
 
-/* Whether this build has the mpi backend. */
-bool exec_mpi_built(void);
-
-/* Folders begin so in which Open MPI is told to keep the memory that ranks share; exec_mpi_start
- * removes them. */
+/* Folders begin so in which Open MPI is told to keep the memory that ranks share; `start` removes
+ * them. */
 #define EXEC_SHARED "/dev/shm/kilter-"
 
-/* Joins the world of the process, once; *n_ranks gets its size. KILTER_ERROR_FAILED without MPI. */
-bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error);
-/* Leaves MPI's world. A process that failed must not wait for the others here: it just exits, and
- * mpirun ends them. */
-void exec_mpi_stop(void);
+typedef struct {
+    /* Joins the world of the process, once; *n_ranks gets its size. */
+    bool (*start)(uint32_t *n_ranks, uint32_t *rank, GError **error);
+    /* Leaves MPI's world. A process that failed must not wait for the others here: it just exits,
+     * and mpirun ends them. */
+    void (*stop)(void);
+    /* After `start`: the backend with numbers of 8 (float64) or 4 bytes (float32). */
+    ExecBackend *(*backend_new)(size_t element_bytes);
+    /* Over all processes, after `start`: every process gets the first one's bytes; the largest
+     * value of each number. */
+    void (*broadcast)(void *data, size_t bytes);
+    void (*maximum)(double *value, uint32_t n);
+} ExecMpi;
 
-/* The mpi backend with numbers of 8 (float64) or 4 bytes (float32). To be called after
- * exec_mpi_start. */
-ExecBackend *exec_mpi_new(size_t element_bytes);
-
-/* Over all processes, after exec_mpi_start: every process gets the first one's bytes; the largest
- * value of each number. */
-void exec_mpi_broadcast(void *data, size_t bytes);
-void exec_mpi_maximum(double *value, uint32_t n);
+/* Whether this build has the mpi backend. */
+bool exec_mpi_built(void);
+/* A module, which the first call loads. NULL with KILTER_ERROR_FAILED: without MPI. */
+const ExecMpi *exec_mpi(GError **error);
 
 /* --- cuda: contractions by cuBLAS, own kernels for the rest (exec/cuda), collectives by NCCL
  * --- */
@@ -211,7 +212,7 @@ typedef enum {
 typedef struct {
     ExecCudaRanks ranks;
     uint32_t n_ranks;
-    uint32_t process, n_processes; /* if several: after exec_mpi_start */
+    uint32_t process, n_processes; /* if several: after ExecMpi.start */
     /* [n_ranks], equal ones side by side: the machine of each rank. Several processes are one for
      * each machine, or one for each rank; a machine's ranks take its GPUs in their order. NULL:
      * each process holds equally many ranks. */

@@ -38,10 +38,15 @@ static double mpi_seconds(ExecBackend *backend)
     return MPI_Wtime();
 }
 
+static void world_maximum(double *value, uint32_t n)
+{
+    MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+}
+
 static void mpi_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     (void)backend;
-    exec_mpi_maximum(value, n);
+    world_maximum(value, n);
 }
 
 static void mpi_free(ExecBackend *backend)
@@ -68,11 +73,6 @@ static const ExecBackendOps MPI_OPS = {
 };
 
 /* --- the world --- */
-
-bool exec_mpi_built(void)
-{
-    return true;
-}
 
 /* Keeps freed memory in the process instead of returning it, so that ops that need scratch do not
  * fetch it anew page by page: times then grow evenly with sizes. */
@@ -101,7 +101,7 @@ static void forget_shared(int size, int rank)
         output_forget(folder);
 }
 
-bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
+static bool world_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
 {
     int provided, size = 0, place = 0;
     Blas blas;
@@ -119,22 +119,17 @@ bool exec_mpi_start(uint32_t *n_ranks, uint32_t *rank, GError **error)
     return true;
 }
 
-void exec_mpi_stop(void)
+static void world_stop(void)
 {
     MPI_Finalize();
 }
 
-void exec_mpi_broadcast(void *data, size_t bytes)
+static void world_broadcast(void *data, size_t bytes)
 {
     MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-void exec_mpi_maximum(double *value, uint32_t n)
-{
-    MPI_Allreduce(MPI_IN_PLACE, value, (int)n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-}
-
-ExecBackend *exec_mpi_new(size_t element_bytes)
+static ExecBackend *mpi_new(size_t element_bytes)
 {
     int size = 0, rank = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -147,8 +142,16 @@ ExecBackend *exec_mpi_new(size_t element_bytes)
                               .element_bytes = element_bytes};
     mpi->rank = (uint32_t)rank;
     const bool good = blas_open(&mpi->blas, NULL);
-    g_assert(good); /* exec_mpi_start has checked it */
+    g_assert(good); /* world_start has checked it */
     mpi->team = text_table(mpi_team_free);
     mpi->type = element_bytes == sizeof(double) ? MPI_DOUBLE : MPI_FLOAT;
     return &mpi->base;
 }
+
+const ExecMpi kilter_mpi = {
+    .start = world_start,
+    .stop = world_stop,
+    .backend_new = mpi_new,
+    .broadcast = world_broadcast,
+    .maximum = world_maximum,
+};

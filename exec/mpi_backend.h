@@ -30,6 +30,9 @@ static inline Mpi *as_mpi(ExecBackend *backend)
 
 /* KILTER_ERROR_FAILED with MPI's own words unless `code` is MPI_SUCCESS. */
 bool mpi_check(int code, const char *call, GError **error);
+/* The module is looked up for this (exec/mpi_module.c). */
+extern __attribute__((visibility("default"))) const ExecMpi kilter_mpi;
+
 void mpi_team_free(gpointer team);
 /* As ExecBackendOps.exchange. */
 bool mpi_exchange(ExecBackend *backend, const ExecExchange *exchange, GError **error);

@@ -114,7 +114,7 @@ static ExecMemory cuda_memory(ExecBackend *backend)
 static void cuda_maximum(ExecBackend *backend, double *value, uint32_t n)
 {
     if (backend->n_local < backend->n_ranks)
-        exec_mpi_maximum(value, n);
+        exec_mpi(NULL)->maximum(value, n);
 }
 
 /* --- making and freeing --- */
@@ -205,7 +205,7 @@ static void connect_gpus(Cuda *cuda, const ExecCudaWorld *world)
     if (world->process == 0)
         cuda_check_nccl(cuda, ncclGetUniqueId(&id), "ncclGetUniqueId");
     if (world->n_processes > 1)
-        exec_mpi_broadcast(&id, sizeof id);
+        exec_mpi(NULL)->broadcast(&id, sizeof id);
     cuda_teams_connect(cuda, &id);
 }
 

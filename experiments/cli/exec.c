@@ -401,7 +401,7 @@ typedef struct {
 static void remove_handed(const Own *own, ExecRank rank)
 {
     double all = 0;
-    exec_mpi_maximum(&all, 1);
+    exec_mpi(NULL)->maximum(&all, 1);
     if (rank.rank > 0)
         return;
     g_autofree char *folder = g_path_get_dirname(own->file);
@@ -417,7 +417,8 @@ static bool measure_as_rank(ExecRank rank, void *data, GError **error)
     const Work *work = data;
     if (work->own->handed)
         remove_handed(work->own, rank);
-    g_autoptr(ExecBackend) backend = exec_mpi_new(element_bytes(work->own));
+    g_autoptr(ExecBackend) backend =
+        exec_mpi(NULL)->backend_new(element_bytes(work->own));
     return measure(work->own, backend, work->options, error);
 }
 
@@ -508,9 +509,8 @@ static char **rank_arguments(const Own *own, const char *file,
 
 static bool exec_start_ranks(Own *own, const CommandOptions *options, GError **error)
 {
-    uint32_t unused;
-    if (!exec_mpi_built())
-        return exec_mpi_start(&unused, &unused, error);
+    if (!exec_mpi(error))
+        return false;
     const Plan *plan = own->source.plan;
     g_autofree char *text = plan_write(plan, own->source.graph);
     const uint32_t n_ranks = plan->n_devices;

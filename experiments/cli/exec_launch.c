@@ -249,12 +249,13 @@ bool exec_as_rank(uint32_t timeout_s, bool alone,
     alarm(timeout_s + RANK_GRACE_S);
     if (!alone)
         end_with_parent(NULL);
-    if (!alone && !exec_mpi_start(&rank.n, &rank.rank, error))
+    const ExecMpi *mpi = alone ? NULL : exec_mpi(error);
+    if (!alone && (!mpi || !mpi->start(&rank.n, &rank.rank, error)))
         return false;
     if (!work(rank, data, error))
         return false;
     if (!alone)
-        exec_mpi_stop();
+        mpi->stop();
     return true;
 }
 

@@ -159,7 +159,7 @@ static ExecBackend *profile_backend_new(const Own *own, ExecRank rank, GError **
                                  .n_processes = rank.n,
                                  .half = own->half};
     return profile_is_cuda(own) ? exec_cuda_new(&world, sizeof(float), error)
-                                : exec_mpi_new(sizeof(float));
+                                : exec_mpi(NULL)->backend_new(sizeof(float));
 }
 
 typedef struct {
@@ -218,14 +218,13 @@ static bool profile_start_ranks(const Own *own, int argc, char **argv,
                                 const CommandOptions *options, GError **error)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
-    uint32_t unused;
     if (profile_is_cuda(own) && exec_cuda_gpus() < (uint32_t)own->ranks)
         return kilter_fail(error, KILTER_ERROR_FAILED,
                            "profile --backend cuda: %d ranks need as many GPUs, %u are "
                            "here",
                            own->ranks, exec_cuda_gpus());
-    if (!exec_mpi_built())
-        return exec_mpi_start(&unused, &unused, error);
+    if (!exec_mpi(error))
+        return false;
     if (!output_check(own->output, error))
         return false;
     g_strv_builder_add(list, "profile");

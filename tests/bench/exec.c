@@ -189,17 +189,17 @@ int main(void)
     };
     uint32_t n_ranks, rank;
     g_autoptr(GError) error = NULL;
-    if (!exec_mpi_start(&n_ranks, &rank, &error))
+    if (!exec_mpi(&error) || !exec_mpi(NULL)->start(&n_ranks, &rank, &error))
         return g_printerr("%s\n", error->message), 1;
     if (n_ranks != RANKS)
         return g_printerr("expected mpirun -n %d\n", RANKS), 1;
-    Probe probe = {.inner = exec_mpi_new(sizeof(float))};
+    Probe probe = {.inner = exec_mpi(NULL)->backend_new(sizeof(float))};
     probe.base = *probe.inner;
     probe.base.ops = &PROBE_OPS;
     for (uint32_t i = 0; i < G_N_ELEMENTS(jobs); i++)
         if (!measure(&jobs[i], &probe, &error))
             return g_printerr("%s\n", error->message), 1;
     exec_backend_free(&probe.base);
-    exec_mpi_stop();
+    exec_mpi(NULL)->stop();
     return 0;
 }

@@ -9,14 +9,14 @@ enum { TIME_LIMIT_S = 100 };
 static void test_float64(void **state)
 {
     (void)state;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(double));
     backend_suite(backend, 1e-12, BACKEND_SHAPES);
 }
 
 static void test_float32(void **state)
 {
     (void)state;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(float));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(float));
     backend_suite(backend, 1e-4, BACKEND_SHAPES);
 }
 

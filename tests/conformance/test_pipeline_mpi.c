@@ -82,7 +82,7 @@ static void check_case(uint32_t i, ExecBackend *backend, double tolerance)
 static void test_plans_are_right(void **state)
 {
     (void)state;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(double));
     assert_int_equal(backend->n_ranks, RANKS);
     for (uint32_t i = 0; i < G_N_ELEMENTS(CASES); i++)
         check_case(i, backend, EXEC_TOLERANCE);
@@ -94,7 +94,7 @@ static void test_repeats(void **state)
 {
     (void)state;
     g_autoptr(GError) error = NULL;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(float));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(float));
     g_autoptr(Graph) small = NULL;
     g_autoptr(Plan) plan = plan_of(0, &small);
     g_autoptr(ExecReplay) replay = exec_replay_new(backend, plan, small, &error);

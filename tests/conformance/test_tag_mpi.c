@@ -32,7 +32,7 @@ static bool overlaps(const Program *program)
 static void test_overlapping_groups(void **state)
 {
     (void)state;
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(double));
     g_autoptr(GRand) rand = g_rand_new_with_seed(31);
     uint32_t n_overlap = 0;
     assert_int_equal(backend->n_ranks, RANKS);

@@ -27,7 +27,7 @@ static void test_plans_of_planners(void **state)
                                            "deepspeed", "gshard", "tensor-parallel"};
     g_autoptr(Cluster) cluster = four_machines();
     g_autoptr(ClusterView) view = cluster_view(cluster, GRANULARITY_MACHINE);
-    g_autoptr(ExecBackend) backend = exec_mpi_new(sizeof(double));
+    g_autoptr(ExecBackend) backend = exec_mpi(NULL)->backend_new(sizeof(double));
     g_autoptr(GError) error = NULL;
     for (uint32_t m = 0; m < G_N_ELEMENTS(models); m++)
         for (uint32_t p = 0; p < G_N_ELEMENTS(planners); p++) {

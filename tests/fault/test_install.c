@@ -65,6 +65,27 @@ static void test_program(void **state)
                            "test -s two/share/fish/vendor_completions.d/kilter.fish"));
 }
 
+/* The mpi backend is a module that the program finds, and does not need. */
+static void test_module(void **state)
+{
+    (void)state;
+    static const char RUN[] =
+        "two/bin/kilter exec vit:layers=1,hidden=64,heads=4,ffn=128 "
+        "2xa100-80g -p dp-ev --shrink --repeats 2 -q";
+    g_autoptr(Sandbox) box = install();
+    int status;
+    g_free(shell(box, "test -e \"$BUILD\"/kilter_mpi.so && command -v mpirun", &status));
+    if (status != 0)
+        skip();
+    g_free(shell_good(box, RUN));
+    g_free(shell_good(box, "mv $(find two -name kilter_mpi.so) two/bin"));
+    g_free(shell_good(box, RUN));
+    g_free(shell_good(box, "rm two/bin/kilter_mpi.so"));
+    g_autofree char *out = shell(box, RUN, &status);
+    assert_int_equal(status, 1);
+    assert_non_null(strstr(out, "kilter: no mpi backend: kilter_mpi.so is neither"));
+}
+
 /* A moved checkout finds its own data too. */
 static void test_moved_checkout(void **state)
 {
@@ -287,11 +308,12 @@ static void test_package(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_program),    cmocka_unit_test(test_moved_checkout),
-        cmocka_unit_test(test_client),     cmocka_unit_test(test_symbols),
-        cmocka_unit_test(test_python),     cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_cmake),      cmocka_unit_test(test_uninstall),
-        cmocka_unit_test(test_own_folder), cmocka_unit_test(test_package),
+        cmocka_unit_test(test_program),        cmocka_unit_test(test_module),
+        cmocka_unit_test(test_moved_checkout), cmocka_unit_test(test_client),
+        cmocka_unit_test(test_symbols),        cmocka_unit_test(test_python),
+        cmocka_unit_test(test_examples),       cmocka_unit_test(test_cmake),
+        cmocka_unit_test(test_uninstall),      cmocka_unit_test(test_own_folder),
+        cmocka_unit_test(test_package),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,13 +14,14 @@
         alarm(limit_s);                                                 \
         uint32_t n_ranks, rank;                                         \
         g_autoptr(GError) start_error = NULL;                           \
-        if (!exec_mpi_start(&n_ranks, &rank, &start_error)) {           \
+        if (!exec_mpi(&start_error) ||                                  \
+            !exec_mpi(NULL)->start(&n_ranks, &rank, &start_error)) {    \
             print_error("%s\n", start_error->message);                  \
             return 1;                                                   \
         }                                                               \
         const int failures = cmocka_run_group_tests(tests, NULL, NULL); \
         if (failures == 0)                                              \
-            exec_mpi_stop();                                            \
+            exec_mpi(NULL)->stop();                                     \
         return failures;                                                \
     } while (0)
 
