@@ -344,9 +344,82 @@ static void test_known_times(void **state)
     assert_true(searched > cases / 3);
 }
 
+/* Prices of a tensor's conversions where others were priced before are those where it is the only
+ * one, though tensors that are alike share them. Returns how many share their bytes, but not the
+ * units of their dims, with one before. */
+static uint32_t check_sharing(const Graph *graph, const ClusterView *view,
+                              const double *ratio, const SynthShares *shares)
+{
+    Pricer all, own;
+    uint32_t unlike = 0;
+    pricer_init(&all, graph, view, ratio, NULL);
+    if (shares)
+        pricer_round(&all, shares);
+    for (TensorId t = 0; t < graph_n_tensors(graph); t++) {
+        const FormSet forms = forms_of_tensor(graph, t);
+        pricer_init(&own, graph, view, ratio, NULL);
+        if (shares)
+            pricer_round(&own, shares);
+        for (uint32_t i = 0; i < FORM_MAX * FORM_MAX; i++) {
+            const uint32_t from = i / FORM_MAX, to = i % FORM_MAX;
+            FormSet held = (FormSet)(1u << from), alone = held;
+            Step a = {0}, b = {0};
+            if (!(forms >> from & forms >> to & 1u) || from == to)
+                continue;
+            const bool can = price_reach(&all, t, &held, (FormSet)(1u << to), &a);
+            assert_int_equal(can, price_reach(&own, t, &alone, (FormSet)(1u << to), &b));
+            assert_true(a.comm_s == b.comm_s && a.closes == b.closes && held == alone);
+            for (uint32_t h = 0; h < all.n_classes; h++)
+                assert_true(a.inner.s[h] == b.inner.s[h]);
+        }
+        const Tensor *x = graph_tensor(graph, t);
+        bool other = false;
+        for (TensorId u = 0; u < t; u++) {
+            const Tensor *y = graph_tensor(graph, u);
+            other |= tensor_bytes(x) == tensor_bytes(y) && x->role == y->role &&
+                     forms == forms_of_tensor(graph, u) &&
+                     memcmp(x->units, y->units, sizeof x->units) != 0;
+        }
+        unlike += other;
+        pricer_clear(&own);
+    }
+    pricer_clear(&all);
+    return unlike;
+}
+
+static void test_shared_conversions(void **state)
+{
+    (void)state;
+    static const char *const MODEL[] = {
+        "gpt2:layers=2,hidden=4,heads=2,ffn=6,seq=2,vocab=5,global_batch=3",
+        "bert-moe:layers=2,hidden=6,heads=3,ffn=4,seq=2,vocab=7,experts=3,global_batch=6",
+        "vgg19:width=1,fc=5,image=32,global_batch=7"};
+    uint32_t unlike = 0;
+    for (uint32_t seed = 0; seed < 3 * G_N_ELEMENTS(MODEL); seed++) {
+        g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Cluster) cluster = random_cluster(rand, 3);
+        g_autoptr(ClusterView) view =
+            cluster_view(cluster, seed % 2 ? GRANULARITY_GPU : GRANULARITY_MACHINE);
+        g_autoptr(Graph) graph =
+            model_build(MODEL[seed % 3], view->n_devices, NULL, &error);
+        assert_no_error(error);
+        uint32_t units[MOST_UNITS];
+        g_autofree double *share = g_new0(double, (size_t)MOST_UNITS * view->n_devices),
+                          *ratio = random_ratio(rand, view);
+        draw_shares(rand, view->n_devices, units, share);
+        const SynthShares shares = {MOST_UNITS, units, share};
+        unlike += check_sharing(graph, view, ratio, &shares);
+        check_sharing(graph, view, ratio, NULL);
+    }
+    print_message("%u tensors have the bytes of another one, and other units\n", unlike);
+    assert_true(unlike > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing_beats_the_search),
-                                       cmocka_unit_test(test_known_times)};
+                                       cmocka_unit_test(test_known_times),
+                                       cmocka_unit_test(test_shared_conversions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

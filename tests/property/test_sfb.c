@@ -273,6 +273,66 @@ static void test_hand(void **state)
     assert_close(sfb_case_solve(cases->pdata[0], SFB_RING, duplicated), -38, 1e-12);
 }
 
+/* The answer's solution of one case is the library's: each op that is duplicated, by index and name,
+ * and no other. */
+static void check_solution(const json_t *solution, const SfbCase *sfb, SfbPrices prices,
+                           uint32_t *first)
+{
+    g_autofree bool *duplicated = g_new0(bool, sfb->n_ops + 1);
+    const json_t *ops = json_object_get(solution, "duplicated"),
+                 *names = json_object_get(solution, "names");
+    assert_close(number(solution, "objective_us"),
+                 sfb_case_solve(sfb, prices, duplicated), 1e-12);
+    size_t n = 0;
+    for (uint32_t i = 0; i < sfb->n_ops; i++) {
+        if (!duplicated[i])
+            continue;
+        assert_int_equal(json_integer_value(json_array_get(ops, n)), i);
+        assert_string_equal(json_string_value(json_array_get(names, n)), sfb->op[i]);
+        n++;
+    }
+    assert_int_equal(json_array_size(ops), n);
+    assert_int_equal(json_array_size(names), n);
+    *first += duplicated[0];
+}
+
+/* kilter sfb FILE answers every case of the file, in order, at both prices. */
+static void test_command(void **state)
+{
+    (void)state;
+    enum { CASES = 30 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(21);
+    g_autoptr(Sandbox) box = sandbox_new();
+    g_autoptr(GString) text = g_string_new("[");
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < CASES; i++) {
+        g_string_append_printf(
+            text,
+            "%s{\"case\": %u, \"D\": %d, \"tau_bytes_per_us\": 10, \"op\": [\"a\", "
+            "\"b\", \"c\"], \"T_us\": [%d, %d, %d], \"edge\": [[0, 1, %d], [1, 2, %d]], "
+            "\"gradient\": [[%u, %d]]}",
+            i ? ", " : "", 100 - i, g_rand_int_range(rand, 2, 5),
+            g_rand_int_range(rand, 1, 20), g_rand_int_range(rand, 1, 20),
+            g_rand_int_range(rand, 1, 20), g_rand_int_range(rand, 1, 99),
+            g_rand_int_range(rand, 1, 99), i % 3, g_rand_int_range(rand, 10, 999));
+    }
+    g_string_append(text, "]");
+    sandbox_write(box, "cases.json", text->str);
+    g_autoptr(GPtrArray) cases = read_text(text->str, text->len, NULL);
+    json_t *root = program_json(box, "sfb cases.json --json"),
+           *list = json_object_get(root, "sfb");
+    assert_int_equal(json_array_size(list), CASES);
+    for (guint i = 0; i < CASES; i++) {
+        const json_t *answer = json_array_get(list, i);
+        const SfbCase *sfb = cases->pdata[i];
+        assert_true(number(answer, "case") == (double)sfb->number);
+        check_solution(json_object_get(answer, "paper"), sfb, SFB_PAPER, &first);
+        check_solution(json_object_get(answer, "ring"), sfb, SFB_RING, &first);
+    }
+    json_decref(root);
+    assert_true(first > 0 && first < 2 * CASES);
+}
+
 static void test_mutants(void **state)
 {
     (void)state;
@@ -308,9 +368,10 @@ static void test_mutants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random), cmocka_unit_test(test_published),
-        cmocka_unit_test(test_model),  cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_hand),   cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_random),  cmocka_unit_test(test_published),
+        cmocka_unit_test(test_model),   cmocka_unit_test(test_one_by_one),
+        cmocka_unit_test(test_hand),    cmocka_unit_test(test_mutants),
+        cmocka_unit_test(test_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
