@@ -301,12 +301,27 @@ static void check_page(const Sandbox *box, const char *fidelity, uint32_t microb
     json_t *facts = json_of(text), *panel;
     size_t i;
     check_rows(facts);
-    json_array_foreach (list(facts, "memory_series"), i, panel)
+    double before = INFINITY;
+    json_array_foreach (list(facts, "memory_series"), i, panel) {
+        const double part = number(panel, "total") / number(panel, "capacity");
+        assert_true(part <= before); /* the fullest first */
+        before = part;
         check_memory(panel, named(list(facts, "devices"), "name", word(panel, "device")),
                      strcmp(fidelity, "stage") == 0);
+    }
     check_limits(facts, "limits");
     check_limits(facts, "limits_by_layer");
     check_ways(facts, microbatches);
+    /* no more than a page has room for, and all of fewer */
+    static const struct {
+        const char *key;
+        size_t most;
+    } ROOM[] = {{"limits", 7}, {"limits_by_layer", 7}, {"hops", 12}, {"links", 12}};
+    for (uint32_t k = 0; k < G_N_ELEMENTS(ROOM); k++)
+        assert_true(json_array_size(list(facts, ROOM[k].key)) <= ROOM[k].most);
+    const size_t panels = json_array_size(list(facts, "memory_series"));
+    assert_true(panels <= 4 && panels >= MIN(json_array_size(list(facts, "memory")), 4));
+    assert_true(json_array_size(list(json_object_get(facts, "timeline"), "rows")) <= 16);
     json_decref(facts);
 }
 
@@ -326,6 +341,9 @@ static void test_pages(void **state)
          "schedule=gpipe",
          16},
         {"vgg19:width=32 hap-8 --planner hap", 1},
+        {"gpt2:layers=6,hidden=64,heads=4,ffn=256,seq=32,vocab=64,global_batch=64 "
+         "amp-het-cluster --planner manual --set pp=8 --set microbatches=8",
+         8},
         {"llama:layers=4,hidden=1024,heads=8,kv_heads=8,ffn=2048,seq=1024,vocab=8192,"
          "global_batch=32 2x4xa100-80g@eth-25 --planner manual --set pp=2 --set tp=2 "
          "--set "

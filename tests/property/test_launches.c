@@ -384,6 +384,47 @@ static void test_numbers(void **state)
     }
 }
 
+/* Megatron-LM's block method runs the first N transformer layers of each stage again, also where a
+ * stage has only the embedding or only the head. */
+static void test_blocks_run_again(void **state)
+{
+    (void)state;
+    static const char *const LAYOUT[] = {"Et|tt|tt|tL", "E|ttt|ttt|L", "Ettt|t|t|tL",
+                                         "E|tttt|t|tL", "Etttt|t|t|L"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Graph) graph = model_build(MODEL, 8, NULL, &error);
+    assert_no_error(error);
+    for (uint32_t i = 0; i < 4 * G_N_ELEMENTS(LAYOUT); i++) {
+        const char *layout = LAYOUT[i / 4];
+        const uint32_t n = 1 + i % 4;
+        g_autofree char *text = g_strdup_printf(
+            "torchrun x.py --pipeline-model-parallel-size 4 --num-layers 6 "
+            "--pipeline-model-parallel-layout '%s' --micro-batch-size 1 "
+            "--recompute-granularity full --recompute-method block "
+            "--recompute-num-layers %u",
+            layout, n);
+        Strategy strategy;
+        g_auto(StrategyLayout) l = {0};
+        g_autoptr(Launch) launch = launch_parse("f", text, strlen(text), &error);
+        assert_no_error(error);
+        if (!launch_strategy(launch, graph, 8, &strategy, &error) ||
+            !strategy_lay_out(&strategy, graph, 8, &l, &error))
+            fail_msg("%s: %s", text, error->message);
+        uint32_t layer = 0, before = 0; /* before: transformer layers of its stage */
+        for (const char *at = layout; *at; at++) {
+            before = *at == '|' ? 0 : before;
+            if (*at == '|')
+                continue;
+            const bool again = *at == 't' && before < n;
+            if ((l.recompute[layer] == RECOMPUTE_FULL) != again)
+                fail_msg("%s, %u: layer %u", layout, n, layer);
+            before += *at == 't';
+            layer++;
+        }
+        assert_int_equal(layer, graph_n_layers(graph));
+    }
+}
+
 /* Every name that has the value of a word for a degree, a batch or a number of layers takes whole
  * numbers, and what leaves the number to the framework; no other text. Every other name takes any. */
 static void test_words_of_names(void **state)
@@ -546,6 +587,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_words_of_names),
+        cmocka_unit_test(test_blocks_run_again),
         cmocka_unit_test(test_for),
         cmocka_unit_test(test_random_strategies_come_back),
         cmocka_unit_test(test_schedules_come_back),

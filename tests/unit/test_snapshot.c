@@ -29,6 +29,29 @@ static void test_peak_by_hand(void **state)
     assert_int_equal(format_of_file(path, FORMAT_ANY), FORMAT_SNAPSHOT);
 }
 
+/* Sums of up to 2^60 bytes are read, in one event, in several, and in one of either kind; a byte
+ * more is refused. */
+static void test_most(void **state)
+{
+    (void)state;
+    static const char *const ACTION[] = {"alloc", "segment_alloc", "segment_map"};
+    for (uint32_t i = 0; i < 2 * G_N_ELEMENTS(ACTION); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf(
+            "{\"segments\": [], \"device_traces\": [[{\"action\": \"%s\", \"size\": "
+            "1152921504606846975}, {\"action\": \"%s\", \"size\": %u}, {\"action\": "
+            "\"%s\", \"size\": 1152921504606846976}]]}",
+            ACTION[i / 2], ACTION[i / 2], 1 + i % 2,
+            i / 2 ? "free_requested" : "segment_free_requested");
+        g_autoptr(GArray) peaks = read_text(text, &error);
+        if (i % 2) {
+            assert_null(peaks);
+            assert_error(error, KILTER_ERROR_INPUT, "[0][1]: expected less memory");
+        } else if (!peaks)
+            assert_null(strstr(error->message, "expected less memory"));
+    }
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -192,8 +215,11 @@ static void test_refused_pickles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peak_by_hand),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_written_and_read), cmocka_unit_test(test_pickles_of_python),
+        cmocka_unit_test(test_peak_by_hand),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_most),
+        cmocka_unit_test(test_written_and_read),
+        cmocka_unit_test(test_pickles_of_python),
         cmocka_unit_test(test_refused_pickles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
