@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
@@ -156,12 +157,9 @@ static Mesh *mesh_of(const Mesh *mesh, const Piece *piece)
 {
     Mesh *own = mesh_new(piece->n);
     g_autofree uint32_t *place = g_new0(uint32_t, mesh->n + 1);
-    GHashTableIter at;
-    void *key, *weight;
     for (uint32_t i = 0; i < piece->n; i++)
         place[piece->vertex[i]] = i + 1;
-    g_hash_table_iter_init(&at, mesh->edges);
-    while (g_hash_table_iter_next(&at, &key, &weight)) {
+    table_each (key, weight, mesh->edges) {
         const uint32_t a = place[*(gint64 *)key >> 32],
                        b = place[*(gint64 *)key & G_MAXUINT32];
         if (a > 0 && b > 0)

@@ -1,5 +1,6 @@
 /* Text from JSON by templates. A template is short and is parsed again for every row. */
 #include "experiments/render.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/models/model.h"
@@ -490,11 +491,10 @@ static void put_rows(GString *out, const Rows *rows, const Scope *outer)
 /* The list itself, or a list of the object's members. */
 static json_t *rows_of(const json_t *value)
 {
-    json_t *list = json_array(), *member;
-    const char *key;
+    json_t *list = json_array();
     if (json_is_array(value))
         json_array_extend(list, (json_t *)value);
-    json_object_foreach ((json_t *)value, key, member)
+    members_each (key, member, value)
         json_array_append_new(list, json_pack("{s:s, s:O}", "key", key, "value", member));
     return list;
 }

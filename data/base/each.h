@@ -35,6 +35,13 @@
 #define array_each(Type, item, array) \
     items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
 
+/* All entries of a GHashTable in its order, keys and values as void *; it must not change. */
+#define table_each(key, value, table)                                           \
+    for (GHashTableIter key##_iter,                                             \
+         *key##_on = (g_hash_table_iter_init(&key##_iter, table), &key##_iter); \
+         key##_on; key##_on = NULL)                                             \
+        for (void *key, *value; g_hash_table_iter_next(&key##_iter, &key, &value);)
+
 #define pointers_each(Type, item, array)                                             \
     for (Type **item##_at = (Type **)(void *)(array)->pdata,                         \
               **const item##_end = item##_at ? item##_at + (array)->len : item##_at, \

@@ -185,10 +185,8 @@ static void append_object(GString *text, const json_t *value, bool canonical)
 {
     const size_t n = json_object_size(value);
     g_autofree const char **name = g_new(const char *, n + 1);
-    const char *key;
-    json_t *member;
     size_t i = 0;
-    json_object_foreach ((json_t *)value, key, member)
+    keys_each (key, value)
         name[i++] = key;
     if (canonical)
         qsort(name, n, sizeof *name, names_compare);
@@ -232,9 +230,7 @@ bool json_fail(const JsonPlace *at, const char *key, const char *format, ...)
 
 bool json_known(const JsonPlace *at, const json_t *object, const char *const *known)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)object, key, value)
+    keys_each (key, object)
         if (!g_strv_contains(known, key))
             return json_fail(at, key, "unknown key");
     return true;

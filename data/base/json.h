@@ -28,6 +28,33 @@ const char *json_word(const struct json_t *object, const char *key);
 /* The value for a message: its first 60 bytes, "nothing" of NULL. Caller frees with g_free. */
 char *json_shown(const struct json_t *value);
 
+/* Walking all elements of an array, with their places or without, and the members of an object:
+ *
+ *     members_each (name, nodes, json_object_get(root, "layers"))
+ *         elements_at (node, i, nodes)
+ *             put(name, i, node);
+ *
+ * `name` is a text, `node` and `nodes` are json_t *; keys_each has the names alone. Of what is no
+ * array or no object there are none. A break leaves the walk. */
+#define elements_at(element, place, array)                                               \
+    for (size_t place = 0, place##_on = 1; place##_on && place < json_array_size(array); \
+         place++)                                                                        \
+        for (json_t *element = (place##_on = 0, json_array_get(array, place));           \
+             !place##_on; place##_on = 1)
+#define elements_each(element, array) elements_at (element, element##_at, array)
+#define keys_each(key, object)                                                         \
+    for (const char *key = json_object_iter_key(json_object_iter((json_t *)(object))); \
+         key; key = json_object_iter_key(json_object_iter_next(                        \
+                  (json_t *)(object), json_object_key_to_iter(key))))
+#define members_each(key, member, object)                                              \
+    for (const char *key = json_object_iter_key(json_object_iter((json_t *)(object))), \
+                    *key##_on = "";                                                    \
+         key##_on && key; key = json_object_iter_key(json_object_iter_next(            \
+                              (json_t *)(object), json_object_key_to_iter(key))))      \
+        for (json_t *member = (key##_on = NULL,                                        \
+                              json_object_iter_value(json_object_key_to_iter(key)));   \
+             !key##_on; key##_on = "")
+
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 

@@ -30,11 +30,9 @@ static bool is_scalar(const json_t *value)
 /* Whether all members are scalars, so that the entry fits on one line. */
 static bool is_flat(const json_t *value)
 {
-    const char *key;
-    json_t *member;
     if (json_object_get(value, "source")) /* sources are long */
         return false;
-    json_object_foreach ((json_t *)value, key, member) {
+    members_each (key, member, value) {
         if (!is_scalar(member))
             return false;
     }
@@ -43,10 +41,9 @@ static bool is_flat(const json_t *value)
 
 static void add_flow(GString *out, const json_t *object)
 {
-    const char *key, *comma = "";
-    json_t *member;
+    const char *comma = "";
     g_string_append(out, "{");
-    json_object_foreach ((json_t *)object, key, member) {
+    members_each (key, member, object) {
         g_string_append_printf(out, "%s%s: ", comma, key);
         add_scalar(out, member);
         comma = ", ";
@@ -59,10 +56,8 @@ static void add_value(GString *out, const json_t *value, int column);
 /* Writes the members of a mapping from `column` on; the first line has begun. */
 static void add_block(GString *out, const json_t *object, int column)
 {
-    const char *key;
-    json_t *member;
     bool begun = true;
-    json_object_foreach ((json_t *)object, key, member) {
+    members_each (key, member, object) {
         g_string_append_printf(out, "%*s%s:", begun ? 0 : column, "", key);
         add_value(out, member, column + INDENT);
         begun = false;
@@ -88,8 +83,7 @@ static void add_value(GString *out, const json_t *value, int column)
         add_block(out, value, column);
         return;
     }
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *entry = json_array_get(value, i);
+    elements_each (entry, value) {
         g_string_append_printf(out, "%*s-", column, "");
         if (json_is_object(entry) && !is_flat(entry)) {
             g_string_append(out, " ");
@@ -115,14 +109,11 @@ static json_t *without_sources(json_t *value)
     static const char *const TAKEN[] = {"source",      "description", "price",
                                         "preemptible", "peaks",       "power"};
     const size_t n = G_N_ELEMENTS(TAKEN) - (json_object_get(value, "chip") ? 2 : 0);
-    const char *key;
-    json_t *member;
-    size_t i;
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         json_object_del(value, TAKEN[i]);
-    json_object_foreach (value, key, member)
+    members_each (key, member, value)
         without_sources(member);
-    json_array_foreach (value, i, member)
+    elements_each (member, value)
         without_sources(member);
     return value;
 }

@@ -81,8 +81,7 @@ static bool read_parameter(const Reader *r)
         !check_new(r, "parameter", name) || !read_shape(r, &shape))
         return false;
     const TensorId id = graph_parameter(r->graph, name, shape.rank, shape.dim);
-    for (size_t i = 0; i < json_array_size(whole); i++) {
-        const json_t *dim = json_array_get(whole, i);
+    elements_each (dim, whole) {
         if (!json_is_integer(dim) || json_integer_value(dim) < 0 ||
             json_integer_value(dim) >= shape.rank)
             return json_fail(&r->at, "whole", "expected dims of the parameter");
@@ -336,9 +335,7 @@ static bool read_seconds(const Reader *r)
     if (!json_is_object(seconds))
         return json_fail(&r->at, "seconds", "expected an object");
     graph_set_timed(r->graph);
-    const char *name;
-    json_t *value;
-    json_object_foreach (seconds, name, value) {
+    members_each (name, value, seconds) {
         const OpId id = graph_find_op(r->graph, name);
         if (id == GRAPH_NONE)
             return json_fail(&r->at, "seconds", "there is no op '%s'", name);

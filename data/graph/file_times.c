@@ -1,5 +1,6 @@
 /* Measured times in graph files and profiles. */
 #include "data/graph/file_times.h"
+#include "data/base/json.h"
 #include "data/base/units.h"
 
 enum { MOST_TYPES = 64 };
@@ -72,12 +73,10 @@ char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
                     double part)
 {
     g_autoptr(GArray) points = g_array_new(FALSE, FALSE, sizeof(TimePoint));
-    const char *type;
-    json_t *curve;
     if (!json_is_object(value) || json_object_size(value) == 0 ||
         json_object_size(value) > MOST_TYPES)
         return g_strdup_printf("expected an object of 1 to %d device types", MOST_TYPES);
-    json_object_foreach ((json_t *)value, type, curve) {
+    members_each (type, curve, value) {
         const char *wrong = read_points(curve, samples, points);
         if (wrong || !*type)
             return g_strdup_printf("%s: %s", type,
@@ -91,11 +90,9 @@ char *op_times_read(Graph *graph, OpId id, const json_t *value, double samples,
 
 char *graph_times_read(Graph *graph, const json_t *times)
 {
-    const char *name;
-    json_t *of;
     if (times && !json_is_object(times))
         return g_strdup("expected an object");
-    json_object_foreach ((json_t *)times, name, of) {
+    members_each (name, of, times) {
         const OpId id = graph_find_op(graph, name);
         if (id == GRAPH_NONE || !op_kind_is_opaque(graph_get_op(graph, id)->kind))
             return g_strdup_printf("there is no opaque op '%s'", name);

@@ -31,15 +31,13 @@ static bool read_index(const JsonPlace *at, const json_t *root, CheckpointIndex 
                      json_object_get(json_object_get(root, "metadata"), "total_size");
     const double bytes = json_number_value(total); /* old writers have a real */
     g_autoptr(GHashTable) files = g_hash_table_new(g_str_hash, g_str_equal);
-    const char *name;
-    json_t *file;
     if (!json_is_number(total) || !(bytes >= 1 && bytes <= MOST_TOTAL))
         return json_fail(at, "metadata.total_size", "expected the bytes of all tensors");
     if (!json_is_object(map) || json_object_size(map) == 0)
         return json_fail(at, "weight_map", "expected the file of each tensor");
     index->bytes = json_is_integer(total) ? (uint64_t)json_integer_value(total)
                                           : (uint64_t)llround(bytes);
-    json_object_foreach ((json_t *)map, name, file) {
+    members_each (name, file, map) {
         const int32_t layer = layer_of(name);
         if (!json_is_string(file))
             return json_fail(at, "weight_map", "%.60s: expected the name of a file",

@@ -1,6 +1,7 @@
 /* Building a graph of opaque ops from a profile (data/models/profile.h). */
 #include "data/models/profile.h"
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/json.h"
 #include "data/graph/check.h"
@@ -234,10 +235,7 @@ static void set_no_times(const Profile *p, GHashTable *types)
         if (!op_kind_is_opaque(op->kind) ||
             !g_hash_table_contains(p->joins, GUINT_TO_POINTER(op->of)))
             continue;
-        GHashTableIter iter;
-        gpointer type;
-        g_hash_table_iter_init(&iter, types);
-        while (g_hash_table_iter_next(&iter, &type, NULL))
+        table_each (type, value, types)
             graph_set_times(p->graph, id, type, 1, &none);
     }
 }

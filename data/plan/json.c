@@ -313,9 +313,7 @@ static char *digest(const json_t *root, const char *const *keys)
                                        "balance_time_s", "certificate_time_s",
                                        "revision",       NULL};
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)root, key, value) {
+    members_each (key, value, root) {
         if (keys ? !g_strv_contains(keys, key) : g_strv_contains(open, key))
             continue;
         g_autoptr(GString) text = g_string_new(key);
@@ -375,9 +373,8 @@ static void append_value(GString *text, const json_t *value)
 char *plan_write(const Plan *plan, const Graph *graph)
 {
     g_autoptr(GString) text = g_string_new("{");
-    json_t *root = plan_json(plan, graph), *value;
-    const char *key;
-    json_object_foreach (root, key, value) {
+    json_t *root = plan_json(plan, graph);
+    members_each (key, value, root) {
         g_string_append_printf(text, "%s\n  \"%s\": ", text->len > 1 ? "," : "", key);
         append_value(text, value);
     }

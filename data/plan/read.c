@@ -37,9 +37,7 @@ static bool read_format(const Reader *r)
 static bool read_keys(const Reader *r)
 {
     const PlanMember *member;
-    const char *key;
-    json_t *value;
-    json_object_foreach (r->root, key, value) {
+    keys_each (key, r->root) {
         uint32_t i = 0;
         while ((member = plan_member(i)) && strcmp(member->key, key) != 0)
             i++;
@@ -137,11 +135,9 @@ static bool read_strategy_key(const Reader *r, const char *key, const json_t *va
 static bool read_strategy(const Reader *r)
 {
     const json_t *object = json_object_get(r->root, "strategy");
-    const char *key;
-    json_t *value;
     if (object && !json_is_object(object))
         return reader_expected(r, "strategy", READER_WHOLE, "an object", object);
-    json_object_foreach ((json_t *)object, key, value) {
+    members_each (key, value, object) {
         if (!read_strategy_key(r, key, value))
             return false;
     }

@@ -1,4 +1,5 @@
 /* The program of a plan file: names become ids, and the checker checks the result. */
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/plan/fold.h"
 #include "data/plan/json.h"
@@ -103,9 +104,7 @@ static bool read_place(const char *key, const json_t *value, Instr *instr)
 /* Reads the optional last item, {"group": 1, "microbatch": 2, "stream": 0}. */
 static bool read_placement(const Reader *r, size_t i, json_t *object, Instr *instr)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach (object, key, value) {
+    members_each (key, value, object) {
         if (!read_place(key, value, instr))
             return reader_expected(r, "program", i,
                                    "{\"group\", \"microbatch\", \"stream\"} at the end",
@@ -211,9 +210,7 @@ static bool shift_instr(const Reader *r, size_t i, PlanShift by, Instr *instr)
 
 static bool read_shift(const Reader *r, size_t i, json_t *object, PlanShift *by)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach (object, key, value) {
+    members_each (key, value, object) {
         const json_int_t number = json_integer_value(value);
         int32_t *at = strcmp(key, "layer") == 0        ? &by->layer
                       : strcmp(key, "microbatch") == 0 ? &by->microbatch
@@ -329,8 +326,7 @@ bool reader_program(const Reader *r)
     if (!reader_array(r, "program", &array))
         return false;
     Program *program = r->plan->program;
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *item = json_array_get(array, i);
+    elements_at (item, i, array) {
         Instr instr = {0};
         if (g_strcmp0(json_string_value(json_array_get(item, 0)), PLAN_REPEAT) == 0) {
             if (!read_repeat(r, i, item))

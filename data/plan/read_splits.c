@@ -1,4 +1,5 @@
 /* Ratios, segments and splits of a plan file. */
+#include "data/base/json.h"
 #include "data/plan/json.h"
 #include "data/plan/reader.h"
 
@@ -60,8 +61,7 @@ bool reader_segments(const Reader *r)
     plan->n_ops = graph_n_ops(r->graph);
     plan->segment = g_new0(uint16_t, plan->n_ops);
     OpId next = 0; /* the earliest op at which the run may begin */
-    for (size_t i = 0; i < json_array_size(runs); i++) {
-        const json_t *run = json_array_get(runs, i);
+    elements_at (run, i, runs) {
         const char *name = json_string_value(json_array_get(run, 0));
         uint64_t segment;
         if (json_array_size(run) != 2 || !name ||
@@ -183,8 +183,7 @@ bool reader_splits(const Reader *r)
     if (!reader_array(r, "splits", &splits))
         return false;
     plan->split = g_new0(Split, json_array_size(splits));
-    for (size_t i = 0; i < json_array_size(splits); i++) {
-        const json_t *object = json_array_get(splits, i);
+    elements_at (object, i, splits) {
         Split *split = &plan->split[plan->n_splits++];
         if (!read_split_key(r, object, split))
             return reader_expected(r, "splits", i, "{\"segment\", \"units\", \"count\"}",

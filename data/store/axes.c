@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/store/database.h"
 
 /* Axes as far as SQLite's limit on columns allows by a wide margin; a name with a quotation mark
@@ -64,10 +65,9 @@ bool store_axes_add(Store *store, const char *axes)
 {
     if (!axes || (store->last_axes && strcmp(axes, store->last_axes) == 0))
         return true;
-    json_t *object = json_loads(axes, 0, NULL), *value;
-    const char *name;
+    json_t *object = json_loads(axes, 0, NULL);
     bool is_new = false;
-    json_object_foreach (object, name, value)
+    keys_each (name, object)
         if (!g_hash_table_contains(store->axis, name)) {
             add_name(store->axis, name);
             is_new = true;

@@ -1,4 +1,5 @@
 /* Exchanges of the cuda backend: copies within one GPU, or NCCL between GPUs. */
+#include "data/base/each.h"
 #include "exec/cuda/kernels.h"
 #include "exec/cuda/places.h"
 
@@ -138,12 +139,9 @@ void cuda_teams_connect(Cuda *cuda, const ncclUniqueId *id)
 
 void cuda_teams_free(Cuda *cuda)
 {
-    GHashTableIter at;
-    gpointer team;
     if (!cuda->teams)
         return;
-    g_hash_table_iter_init(&at, cuda->teams);
-    while (g_hash_table_iter_next(&at, NULL, &team))
+    table_each (key, team, cuda->teams)
         for (uint32_t i = 0; i < cuda->n_places; i++)
             if (((ncclComm_t *)team)[i])
                 ncclCommDestroy(((ncclComm_t *)team)[i]);

@@ -30,16 +30,15 @@ COMMAND_OPTIONS(How, how, CLUSTER_OPTIONS)
 static char *cluster_values_of(const MachineFile *machine, bool gcn)
 {
     GString *out = g_string_new(NULL);
-    json_t *counts = json_object(), *count;
-    const char *key;
+    json_t *counts = json_object();
     items_each (const MachineGpu, gpu, machine->gpu, machine->n_gpus) {
         g_autofree char *number = g_strdup_printf("%u", gpu->sm);
-        key = gcn ? gpu->gcn : number;
+        const char *key = gcn ? gpu->gcn : number;
         json_object_set_new(
             counts, key,
             json_integer(json_integer_value(json_object_get(counts, key)) + 1));
     }
-    json_object_foreach (counts, key, count)
+    members_each (key, count, counts)
         g_string_append_printf(out, "%s%sx%d", out->len ? ";" : "", key,
                                (int)json_integer_value(count));
     json_decref(counts);

@@ -64,9 +64,8 @@ static json_t *doctor_folders(void)
 json_t *command_environment(void)
 {
     g_autofree char *file = path_bundled("commands/environment.json", NULL);
-    json_t *list = file ? json_read_file(file, "list", NULL) : NULL, *row;
-    size_t i;
-    json_array_foreach (list, i, row) {
+    json_t *list = file ? json_read_file(file, "list", NULL) : NULL;
+    elements_each (row, list) {
         const char *value = g_getenv(json_word(row, "name"));
         json_object_set_new(row, "value", value ? json_text(value) : json_null());
     }

@@ -33,14 +33,13 @@ void help_print(const CommandSyntax *syntax, const GOptionEntry *common)
 {
     const uint32_t screen = screen_width(stdout),
                    width = screen ? MIN(screen, WIDEST) : PLAIN;
-    size_t n_own, i;
+    size_t n_own;
     json_auto_t *about = command_about(syntax, common, &n_own);
     g_autofree char *summary = screen_refill(json_word(about, "summary"), width);
-    json_t *option;
     screen_print(stdout, "Usage:\n  kilter %s [OPTION\u2026]%s%s\n\n", syntax->name,
                  *syntax->arguments ? " " : "", syntax->arguments);
     printf("%s\nOptions:\n", summary);
-    json_array_foreach (json_object_get(about, "options"), i, option) {
+    elements_at (option, i, json_object_get(about, "options")) {
         fputs(i == n_own ? "\nOptions of all commands:\n" : "", stdout);
         help_option(option, width);
     }

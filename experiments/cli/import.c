@@ -109,9 +109,8 @@ static bool import_read_all(int argc, char **argv, GArray *list, GArray *tables,
 static bool import_check_rows(const GArray *list, const GArray *tables,
                               const json_t *traces, bool written, GError **error)
 {
-    size_t i, events = 0;
-    const json_t *trace;
-    json_array_foreach (traces, i, trace)
+    size_t events = 0;
+    elements_each (trace, traces)
         events += json_integer_value(json_object_get(trace, "events")) > 0;
     if (tables->len == 0 || list->len > 0 || (events > 0 && !written))
         return true;

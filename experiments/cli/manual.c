@@ -79,11 +79,10 @@ static void add_completion(json_t *option)
 /* The description of a command, with what its completions need. */
 static json_t *completion_of(const Command *command)
 {
-    json_t *about = command_description(command->name, command->run), *option;
+    json_t *about = command_description(command->name, command->run);
     const char *lists = completion_lists(about);
     g_autofree char *help = quoted(command->help);
-    size_t i;
-    json_array_foreach (json_object_get(about, "options"), i, option)
+    elements_each (option, json_object_get(about, "options"))
         add_completion(option);
     json_object_update_new(about, json_pack("{s:s, s:s, s:s*}", "command", command->name,
                                             "quoted", help, "lists", lists));

@@ -297,10 +297,8 @@ COMMAND_OPTIONS(MemoryOwn, memory_own, MEMORY_OPTIONS)
 static bool memory_write_snapshot(const Evaluation *evaluation, const json_t *peaks,
                                   const char *file, GError **error)
 {
-    size_t k;
-    const json_t *peak;
     g_autoptr(GArray) block = g_array_new(false, false, sizeof(SnapshotBlock));
-    json_array_foreach (peaks, k, peak)
+    elements_each (peak, peaks)
         if (!sim_memory_blocks(
                 evaluation->plan, evaluation->graph, evaluation->view,
                 evaluation->report->runtime,

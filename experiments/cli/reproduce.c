@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/store/store.h"
@@ -52,10 +53,7 @@ static uint32_t count_unable(const TrialSet *set, const Score *score)
 /* The reasons, sorted; `count` gets the number of trials for each. */
 static GList *reasons_of(const TrialSet *set, const Score *score, GHashTable *count)
 {
-    GHashTableIter iter;
-    gpointer reason, n;
-    g_hash_table_iter_init(&iter, set->unable);
-    while (g_hash_table_iter_next(&iter, &reason, &n))
+    table_each (reason, n, set->unable)
         g_hash_table_insert(count, reason, n);
     for (uint32_t i = 0; i < score->n; i++)
         if (score->reason[i]) {

@@ -22,13 +22,10 @@ typedef struct {
 /* The entry of `list` whose `key` is `value`, with an array "tensors"; added if absent. */
 static json_t *explain_entry(json_t *list, const char *key, const char *value)
 {
-    size_t i;
-    json_t *entry;
-    json_array_foreach (list, i, entry) {
-        if (strcmp(json_string_value(json_object_get(entry, key)), value) == 0)
-            return entry;
-    }
-    entry = json_pack("{s:s, s:[]}", key, value, "tensors");
+    elements_each (there, list)
+        if (strcmp(json_string_value(json_object_get(there, key)), value) == 0)
+            return there;
+    json_t *entry = json_pack("{s:s, s:[]}", key, value, "tensors");
     json_array_append_new(list, entry);
     return entry;
 }
@@ -390,9 +387,8 @@ static json_t *describe_layers(Explain *e)
 {
     json_t *list = json_array();
     for (uint32_t l = 0; l < graph_n_layers(e->graph); l++) {
-        json_t *fresh = describe_layer(e, l), *same = NULL, *entry;
-        size_t i;
-        json_array_foreach (list, i, entry) {
+        json_t *fresh = describe_layer(e, l), *same = NULL;
+        elements_each (entry, list) {
             json_t *names = json_object_get(entry, "names");
             json_incref(names);
             json_object_del(entry, "names");

@@ -1,5 +1,6 @@
 /* An explanation as text. */
 
+#include "data/base/json.h"
 #include "data/base/order.h"
 #include "experiments/answers.h"
 #include "experiments/explain/explain.h"
@@ -45,9 +46,7 @@ static void say_stages(GString *text, const json_t *stages)
 {
     g_autoptr(GPtrArray) sorted = g_ptr_array_new();
     double total_s = 0;
-    size_t i;
-    json_t *stage;
-    json_array_foreach (stages, i, stage) {
+    elements_each (stage, stages) {
         g_ptr_array_add(sorted, stage);
         total_s += seconds_of(stage);
     }
@@ -67,20 +66,17 @@ static void say_slowest(GString *text, const json_t *stages)
     json_auto_t *waits = json_object();
     json_t *slowest = json_array();
     double total_s = 0, most_s = 0;
-    size_t i, d;
-    json_t *stage, *device, *waited;
-    const char *name;
-    json_array_foreach (stages, i, stage) {
+    elements_each (stage, stages) {
         double seconds = text_number_of(stage, "computation_s");
         total_s += seconds;
-        json_array_foreach (json_object_get(stage, "limited_by"), d, device) {
-            name = json_string_value(device);
+        elements_each (device, json_object_get(stage, "limited_by")) {
+            const char *name = json_string_value(device);
             json_object_set_new(waits, name,
                                 json_real(text_number_of(waits, name) + seconds));
             most_s = MAX(most_s, text_number_of(waits, name));
         }
     }
-    json_object_foreach (waits, name, waited)
+    members_each (name, waited, waits)
         if (json_number_value(waited) >= most_s * (1 - 1e-9))
             json_array_append_new(slowest, json_string(name));
     g_autofree char *devices = explain_alike(slowest);

@@ -165,8 +165,7 @@ static void timeline_figure_add_names(Table *table)
 static void add_spans(Table *table)
 {
     g_string_append_printf(table->text, "# row\tstream\tstart\tend\tcategory\n");
-    for (size_t i = 0; i < json_array_size(table->events); i++) {
-        const json_t *event = json_array_get(table->events, i);
+    elements_each (event, table->events) {
         const TimelineDevice *device = of_event(table, event);
         if (!is(event, "ph", "X") || device->row < 0)
             continue;
@@ -182,8 +181,7 @@ static void add_spans(Table *table)
 static void add_memory(Table *table)
 {
     g_string_append_printf(table->text, "# time\tmemory\n");
-    for (size_t i = 0; i < json_array_size(table->events); i++) {
-        const json_t *event = json_array_get(table->events, i);
+    elements_each (event, table->events) {
         if (is(event, "ph", "C") && integer(event, "pid") == table->fullest)
             g_string_append_printf(table->text, "%.9g\t%.9g\n", number(event, "ts") / 1e3,
                                    counted(event) / (1024.0 * 1024 * 1024));
@@ -216,8 +214,7 @@ static bool has_number(const json_t *event, const char *key, bool optional, doub
 static bool check(const json_t *events, const char *trace, GError **error)
 {
     enum { MOST_DEVICES = 1 << 17, MOST_STREAMS = 1 << 24 };
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
+    elements_at (event, i, events) {
         const bool span = is(event, "ph", "X"), count = is(event, "ph", "C");
         const char *wrong =
             !json_is_object(event) ? "an object"

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/base/version.h"
 #include "data/models/model.h"
@@ -108,8 +109,6 @@ static json_t *parse(const char *request, GError **error)
 {
     json_error_t wrong;
     json_t *root = json_loads(request ? request : "", JSON_REJECT_DUPLICATES, &wrong);
-    const char *key;
-    json_t *value;
     uint32_t index;
     if (!json_is_object(root)) {
         refuse(error, "request: expected an object%s%s", root ? "" : ": ",
@@ -117,7 +116,7 @@ static json_t *parse(const char *request, GError **error)
         json_decref(root);
         return NULL;
     }
-    json_object_foreach (root, key, value) {
+    members_each (key, value, root) {
         if (!names_find("member", key, MEMBER, &index, error)) {
             g_prefix_error(error, "request: ");
             json_decref(root);
@@ -131,8 +130,6 @@ static bool read_options(const json_t *root, PlannerOptions *options, GError **e
 {
     const json_t *seed = json_object_get(root, "seed");
     json_t *set = json_object_get(root, "set");
-    const char *key;
-    json_t *value;
     planner_options_init(options);
     if (seed && (!json_is_integer(seed) || json_integer_value(seed) < 0))
         return refuse(error, "request: seed: expected an integer from 0");
@@ -140,7 +137,7 @@ static bool read_options(const json_t *root, PlannerOptions *options, GError **e
         options->seed = (uint64_t)json_integer_value(seed);
     if (set && !json_is_object(set))
         return refuse(error, "request: set: expected an object");
-    json_object_foreach (set, key, value) {
+    members_each (key, value, set) {
         if (!json_is_string(value))
             return refuse(error, "request: set: %s: expected a text, as \"25MiB\"", key);
         if (!planner_options_set(options, key, json_string_value(value), error))

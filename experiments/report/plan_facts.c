@@ -143,8 +143,7 @@ static void add_fullest(json_t *answer)
 {
     const json_t *rows = json_object_get(answer, "memory"), *fullest = NULL;
     double most = -1;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const json_t *row = json_array_get(rows, i);
+    elements_each (row, rows) {
         const double part = json_number_value(json_object_get(row, "total")) /
                             json_number_value(json_object_get(row, "capacity"));
         fullest = part > most ? row : fullest;
@@ -291,8 +290,7 @@ static void add_knobs(json_t *answer, const Evaluation *evaluation)
     const double time_s = evaluation->report->iteration_time_s;
     json_t *list = json_array();
     double most = 0;
-    for (size_t i = 0; i < json_array_size(knobs); i++) {
-        const json_t *knob = json_array_get(knobs, i);
+    elements_each (knob, knobs) {
         const double saved =
             1 - json_number_value(json_object_get(knob, "kept_s")) / time_s;
         if (!json_is_number(json_object_get(knob, "kept_s")) || saved < 5e-5 ||

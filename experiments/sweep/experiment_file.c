@@ -7,6 +7,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/yaml_json.h"
 
@@ -29,9 +30,7 @@ static GPtrArray *named_axes(const char *path, const char *text, gsize length)
 {
     GPtrArray *keys = g_ptr_array_new_with_free_func(g_free);
     json_auto_t *file = yaml_to_json(path, text, length, NULL);
-    const char *key;
-    json_t *values;
-    json_object_foreach (json_object_get(file, "grid"), key, values)
+    keys_each (key, json_object_get(file, "grid"))
         if (is_named(key))
             g_ptr_array_add(keys, g_strdup(key));
     return keys;

@@ -5,8 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/units.h"
 #include "data/store/store.h"
@@ -59,9 +61,8 @@ static void set(GPtrArray *row, uint32_t column, char *text)
 /* {"model.layers": "12"} */
 static void add_axes(Frame *frame, GPtrArray *row, const char *axes)
 {
-    json_t *object = json_loads(axes, 0, NULL), *value;
-    const char *key;
-    json_object_foreach (object, key, value) {
+    json_t *object = json_loads(axes, 0, NULL);
+    members_each (key, value, object) {
         const uint32_t index = frame_column(frame, key);
         if (index == frame->column->len)
             g_ptr_array_add(frame->column, g_strdup(key));
@@ -289,10 +290,7 @@ Frame *frame_pivot(const Frame *frame, const PivotSpec *spec, GError **error)
         cell_take(&cell_of(cells, to, by->len + at)->cell, frame_at(frame, i, value),
                   frame_at(frame, i, status));
     }
-    GHashTableIter iter;
-    gpointer item;
-    g_hash_table_iter_init(&iter, cells);
-    while (g_hash_table_iter_next(&iter, NULL, &item)) {
+    table_each (key, item, cells) {
         const Placed *placed = item;
         set(pivot->row->pdata[placed->row], placed->column,
             cell_text(&placed->cell, spec->reduce));

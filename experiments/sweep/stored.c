@@ -75,9 +75,7 @@ json_t *stored_find(Store *store, const char *prefix, GError **error)
     g_autofree char *sql = g_strconcat(part[0], hash, part[1], NULL);
     json_t *found = json_object(), *row = NULL;
     if (store_query(store, sql, stored_take_row, found, error)) {
-        const char *key;
-        json_t *value;
-        json_object_foreach (found, key, value)
+        members_each (key, value, found)
             row = value;
         if (json_object_size(found) != 1)
             refuse(error,
@@ -118,11 +116,9 @@ static Cluster *cluster_of(const json_t *row, GError **error)
 static bool options_of(const json_t *row, char **set, PlannerOptions *options,
                        GError **error)
 {
-    const char *key;
-    json_t *value;
     planner_options_init(options);
     options->seed = (uint64_t)json_integer_value(json_object_get(row, "seed"));
-    json_object_foreach (json_object_get(row, "options"), key, value) {
+    members_each (key, value, json_object_get(row, "options")) {
         const char *text = json_string_value(value);
         bool given = false;
         for (char **pair = set; pair && *pair; pair++)

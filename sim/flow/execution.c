@@ -3,6 +3,7 @@
  * send and a receive. */
 #include <math.h>
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/formats/trace/trace.h"
@@ -164,10 +165,7 @@ static void execution_add_rounds(Maker *maker, uint32_t task, const char *name,
                                       round);
         }
     }
-    GHashTableIter at;
-    void *rank, *own;
-    g_hash_table_iter_init(&at, rounds);
-    while (g_hash_table_iter_next(&at, &rank, &own))
+    table_each (rank, own, rounds)
         for (uint32_t k = 0; k < ((Rounds *)own)->now->len; k++)
             leave(maker, task, GPOINTER_TO_UINT(rank),
                   g_array_index(((Rounds *)own)->now, uint32_t, k));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
 
@@ -163,11 +164,8 @@ static uint32_t *all_units(const Graph *graph, uint32_t *n)
                 g_hash_table_add(seen, GUINT_TO_POINTER(tensor->units[d]));
     }
     uint32_t *units = g_new(uint32_t, g_hash_table_size(seen) + 1);
-    GHashTableIter iter;
-    gpointer key;
     *n = 0;
-    g_hash_table_iter_init(&iter, seen);
-    while (g_hash_table_iter_next(&iter, &key, NULL))
+    table_each (key, value, seen)
         units[(*n)++] = GPOINTER_TO_UINT(key);
     qsort(units, *n, sizeof *units, compare_units);
     return units;

@@ -118,8 +118,7 @@ static bool read_gradients(const Reader *r)
     double bytes;
     if (!gradients)
         return false;
-    for (size_t i = 0; i < json_array_size(gradients); i++) {
-        const json_t *gradient = json_array_get(gradients, i);
+    elements_each (gradient, gradients) {
         if (json_array_size(gradient) != 2 ||
             !is_op(r, json_array_get(gradient, 0), &op) ||
             !in_range(json_array_get(gradient, 1), MOST_BYTES, &bytes))

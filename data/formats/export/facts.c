@@ -2,6 +2,7 @@
  * the model as far as its layers are alike. */
 #include <string.h>
 
+#include "data/base/json.h"
 #include "data/formats/export/case.h"
 #include "data/formats/huggingface/config.h"
 #include "data/formats/huggingface/family.h"
@@ -209,10 +210,9 @@ static const char *facts_that_clash(const Architecture *a)
 /* The name of a fact that there is no flag for; NULL: none. Caller frees. */
 static char *fact_without_flag(const Architecture *a)
 {
-    const char *name, *text, *missing = facts_that_clash(a);
-    json_t *fact;
+    const char *text, *missing = facts_that_clash(a);
     json_auto_t *facts = family_facts(a);
-    json_object_foreach (facts, name, fact) {
+    members_each (name, fact, facts) {
         text = json_string_value(fact);
         g_autofree char *word =
             g_strdup_printf(" %s%s%s ", name, text ? "=" : "", text ? text : "");

@@ -2,6 +2,7 @@
  * that it names, or by what it is said to be like. */
 #include "data/formats/huggingface/config.h"
 
+#include "data/base/json.h"
 #include "data/base/text.h"
 #include "data/formats/huggingface/family.h"
 
@@ -80,9 +81,7 @@ static Precision precision_of(Config *config)
 static json_t *facts_of(json_t *root)
 {
     json_t *facts = json_object();
-    const char *key;
-    json_t *value;
-    json_object_foreach (root, key, value) {
+    members_each (key, value, root) {
         if (family_is_fact(key))
             json_object_set(facts, key, value);
     }
@@ -94,11 +93,8 @@ static bool read_own(const Families *families, Config *config, const char *like,
 {
     json_auto_t *facts = facts_of(config->root);
     json_object_del(config->root, "like");
-    const char *key;
-    json_t *value;
-    json_object_foreach (facts, key, value) {
+    keys_each (key, facts)
         json_object_del(config->root, key);
-    }
     const bool good = family_read(families, config, like, facts, a);
     if (good && a->unread)
         config_wrong(config, a->unread,

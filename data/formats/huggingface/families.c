@@ -1,6 +1,8 @@
 /* The rows of data/families.yaml. */
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
@@ -87,15 +89,12 @@ const char *families_of_class(const Families *families, const char *name)
 {
     static const char *const end[] = {"For", "Model", "LMHead", "DoubleHeads"};
     const char *stop = NULL, *first = NULL, *found = NULL;
-    gpointer key, line;
-    GHashTableIter iter;
     for (uint32_t i = 0; i < G_N_ELEMENTS(end); i++) {
         const char *at = strstr(name + (*name != 0), end[i]);
         stop = at && (!stop || at < stop) ? at : stop;
     }
     g_autofree char *plain = plain_name(name, stop ? (size_t)(stop - name) : 0);
-    g_hash_table_iter_init(&iter, families->line);
-    while (g_hash_table_iter_next(&iter, &key, &line)) {
+    table_each (key, line, families->line) {
         g_autofree char *other = plain_name(key, strlen(key));
         if (!*plain || strcmp(plain, other) != 0 || !families_has(families, key) ||
             (first && first < (const char *)line))
@@ -121,9 +120,7 @@ static bool families_ignore(const Families *families, const char *key)
 void families_unread(const Families *families, const json_t *object, GHashTable *read,
                      GString *text)
 {
-    const char *key;
-    json_t *value;
-    json_object_foreach ((json_t *)object, key, value) {
+    members_each (key, value, object) {
         const bool empty = json_is_null(value) || json_is_false(value) ||
                            (json_is_number(value) && json_number_value(value) == 0) ||
                            (json_is_string(value) && !*json_string_value(value)) ||

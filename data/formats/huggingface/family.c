@@ -341,9 +341,7 @@ static bool check_rows(Reader *r, const Families *families)
     if (r->rows.n == 0 || r->rows.row[r->rows.n - 1] != families_row(families, "decoder"))
         return config_without_rows(r->config, families);
     for (uint32_t i = 0; i < r->rows.n; i++) {
-        const char *key;
-        json_t *value;
-        json_object_foreach ((json_t *)r->rows.row[i], key, value) {
+        keys_each (key, r->rows.row[i]) {
             if (strcmp(key, "like") != 0 && strcmp(key, "refuse") != 0 &&
                 strcmp(key, "encoder") != 0 && !family_is_fact(key))
                 return config_wrong(r->config, key, "no fact of a model");

@@ -1,4 +1,5 @@
 /* Profiles from the tables of data sets (data/models/profile.h). */
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/models/profile.h"
 
@@ -281,10 +282,7 @@ static json_t *to_profile(const Table *table, const char *path, GError **error)
 {
     g_autoptr(GHashTable) colours = colours_of(table);
     join_colours(table, colours);
-    GHashTableIter iter;
-    gpointer value;
-    g_hash_table_iter_init(&iter, colours);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+    table_each (key, value, colours) {
         const Colour *colour = value;
         if (colour->n_forward > 0 || colour->with)
             continue;

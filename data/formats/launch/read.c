@@ -8,6 +8,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
 #include "data/formats/huggingface/config.h"
@@ -450,11 +451,9 @@ static const json_t *plain_value(const Reading *r, const json_t *value)
 
 static void flatten(Reading *r, const char *path, const json_t *value)
 {
-    const char *key;
-    json_t *member;
     value = plain_value(r, plain_value(r, value));
     if (json_is_object(value)) {
-        json_object_foreach ((json_t *)value, key, member) {
+        members_each (key, member, value) {
             g_autofree char *inner =
                 *path ? g_strdup_printf("%s.%s", path, key) : g_strdup(key);
             flatten(r, inner, member);

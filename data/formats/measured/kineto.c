@@ -1,6 +1,7 @@
 /* Reading Kineto's traces. */
 #include "data/formats/measured/kineto.h"
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/stream.h"
@@ -39,10 +40,7 @@ static bool kineto_parse(Reader *reader, Stream *stream, GError **error)
 
 static void join_kernels(Reader *reader)
 {
-    GHashTableIter at;
-    void *id, *sum;
-    g_hash_table_iter_init(&at, reader->kernel);
-    while (g_hash_table_iter_next(&at, &id, &sum)) {
+    table_each (id, sum, reader->kernel) {
         ProfileBin *bin = g_hash_table_lookup(reader->op, id);
         if (!bin)
             continue;

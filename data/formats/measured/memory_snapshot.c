@@ -36,9 +36,7 @@ static bool snapshot_number(const json_t *value, int64_t most, int64_t *number)
 
 static bool snapshot_segments(SnapshotReader *r, const json_t *segments)
 {
-    size_t k;
-    const json_t *segment;
-    json_array_foreach (segments, k, segment) {
+    elements_at (segment, k, segments) {
         int64_t device = 0, total, allocated;
         const json_t *of = json_object_get(segment, "device");
         if ((of && !snapshot_number(of, MOST_DEVICES - 1, &device)) ||
@@ -86,10 +84,8 @@ static void snapshot_apply(Sums *s, const char *action, int64_t size)
 
 static bool snapshot_trace(SnapshotReader *r, uint32_t device, const json_t *trace)
 {
-    size_t k;
-    const json_t *event;
     Sums *s = &r->sums[device];
-    json_array_foreach (trace, k, event) {
+    elements_at (event, k, trace) {
         const char *action = json_string_value(json_object_get(event, "action"));
         const json_t *size = json_object_get(event, "size");
         int64_t bytes = 0;
@@ -115,12 +111,10 @@ static bool snapshot_trace(SnapshotReader *r, uint32_t device, const json_t *tra
 
 static bool snapshot_traces(SnapshotReader *r, const json_t *traces)
 {
-    size_t d;
-    const json_t *trace;
     if (json_array_size(traces) > MOST_DEVICES)
         return refuse(r->error, "%s: device_traces: expected at most %d devices", r->file,
                       MOST_DEVICES);
-    json_array_foreach (traces, d, trace) {
+    elements_at (trace, d, traces) {
         if (!json_is_array(trace))
             return refuse(r->error, "%s: device_traces[%zu]: expected a list of events",
                           r->file, d);
@@ -297,19 +291,16 @@ static void snapshot_pickle_text(GString *out, const char *text)
 static void snapshot_pickle_value(GString *out, const json_t *value)
 {
     enum { BATCH = 1000 }; /* as Python's: readers push a batch by one call */
-    const char *key;
-    json_t *of;
-    size_t i;
     if (json_is_object(value)) {
         g_string_append(out, "}(");
-        json_object_foreach ((json_t *)(uintptr_t)value, key, of) {
+        members_each (key, of, value) {
             snapshot_pickle_text(out, key);
             snapshot_pickle_value(out, of);
         }
         g_string_append_c(out, 'u');
     } else if (json_is_array(value)) {
         g_string_append(out, "](");
-        json_array_foreach (value, i, of) {
+        elements_at (of, i, value) {
             g_string_append(out, i > 0 && i % BATCH == 0 ? "e(" : "");
             snapshot_pickle_value(out, of);
         }

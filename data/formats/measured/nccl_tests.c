@@ -569,8 +569,7 @@ static uint32_t hosts_of(const json_t *config)
 {
     const json_t *devices = json_object_get(config, "devices");
     g_autoptr(GHashTable) host = g_hash_table_new(g_str_hash, g_str_equal);
-    for (size_t i = 0; i < json_array_size(devices); i++) {
-        const json_t *device = json_array_get(devices, i);
+    elements_each (device, devices) {
         const char *name = json_word(device, "hostname");
         name = *name ? name : json_word(device, "host");
         if (!*name)
@@ -589,8 +588,7 @@ static double time_of(const json_t *times)
 
 static bool read_results(NcclRun *run, const json_t *results, GError **error)
 {
-    for (size_t i = 0; i < json_array_size(results); i++) {
-        const json_t *row = json_array_get(results, i);
+    elements_at (row, i, results) {
         const json_t *times = json_object_get(row, "out_of_place");
         const double size = number_at(row, "size"), time_us = time_of(times);
         if (json_is_number(json_object_get(row, "size")) && json_is_null(times)) {

@@ -1,4 +1,5 @@
 /* Reading ONNX files as JSON without their weights. */
+#include "data/base/json.h"
 #include "data/formats/onnx/onnx.h"
 
 #include "data/base/error.h"
@@ -271,11 +272,10 @@ static json_t *stated_shapes(const OnnxFile__Graph *graph)
 {
     json_t *shapes = json_object();
     for (size_t i = 0; i < graph->n_value_info; i++) {
-        json_t *value = onnx_value_json(graph->value_info[i]), *dim;
+        json_t *value = onnx_value_json(graph->value_info[i]);
         json_t *shape = json_object_get(value, "shape");
         bool full = json_is_array(shape);
-        size_t d;
-        json_array_foreach (shape, d, dim)
+        elements_each (dim, shape)
             full = full && json_integer_value(dim) > 0;
         if (full)
             json_object_set(shapes, graph->value_info[i]->name, shape);

@@ -45,9 +45,8 @@ static const char *outside(const Call *call, const char *name)
 
 static json_t *renamed(const Call *call, const json_t *names)
 {
-    json_t *list = json_array(), *name;
-    size_t i;
-    json_array_foreach ((json_t *)names, i, name) {
+    json_t *list = json_array();
+    elements_each (name, names) {
         const char *text = json_string_value(name);
         json_array_append_new(list,
                               text ? json_string(outside(call, text)) : json_null());
@@ -58,9 +57,8 @@ static json_t *renamed(const Call *call, const json_t *names)
 /* Attributes of a node in a function, those of the call in place of references to them. */
 static json_t *filled_in(const Call *call, const json_t *attr)
 {
-    json_t *filled = json_object(), *value;
-    const char *key;
-    json_object_foreach ((json_t *)attr, key, value) {
+    json_t *filled = json_object();
+    members_each (key, value, attr) {
         const char *ref = json_string_value(json_object_get(value, "ref"));
         json_t *own = ref && call ? json_object_get(call->attr, ref) : value;
         if (ref && call && !own)
@@ -96,9 +94,7 @@ static void bind(const Call *call, const json_t *function, const json_t *node,
     static const char *const side[] = {"in", "out"};
     for (uint32_t s = 0; s < 2; s++) {
         const json_t *operands = json_object_get(node, side[s]);
-        json_t *parameter;
-        size_t i;
-        json_array_foreach (json_object_get(function, side[s]), i, parameter) {
+        elements_at (parameter, i, json_object_get(function, side[s])) {
             const char *name = json_string_value(parameter),
                        *is = json_string_value(json_array_get(operands, i));
             if (!name || (s == 1 && (!is || !*is)))
@@ -124,9 +120,8 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
                        .value = value,
                        .attr = json_object_get(node, "attr"),
                        .otherwise = json_object_get(function, "attr")};
-    json_t *copies = json_array(), *inner;
+    json_t *copies = json_array();
     bool good = true;
-    size_t i;
     if (depth == DEEPEST || in->calls > ONNX_MOST_NODES) {
         json_decref(copies);
         return refuse(in->error,
@@ -134,7 +129,7 @@ static bool add_call(Inliner *in, const json_t *node, const json_t *function,
                       in->file, json_word(function, "op"), DEEPEST);
     }
     bind(&call, function, node, copies);
-    json_array_foreach (json_object_get(function, "nodes"), i, inner) {
+    elements_each (inner, json_object_get(function, "nodes")) {
         json_auto_t *made = good ? outside_node(&call, inner) : NULL;
         good = good && inline_add_node(in, made, depth + 1);
     }
@@ -160,11 +155,9 @@ json_t *onnx_inline(const char *file, const json_t *root, GError **error)
 {
     g_autoptr(GHashTable) function = text_table(NULL);
     Inliner in = {file, function, json_array(), 0, error};
-    json_t *entry;
-    size_t i;
-    json_array_foreach (json_object_get(root, "functions"), i, entry)
+    elements_each (entry, json_object_get(root, "functions"))
         g_hash_table_replace(function, key_of(entry), entry);
-    json_array_foreach (json_object_get(root, "nodes"), i, entry)
+    elements_each (entry, json_object_get(root, "nodes"))
         if (!inline_add_node(&in, entry, 0)) {
             json_decref(in.nodes);
             return NULL;

@@ -174,9 +174,7 @@ static bool read_tensor(const Reader *r, const json_t *tensor, uint32_t index)
 
 static bool read_initializers(const Reader *r)
 {
-    size_t i;
-    json_t *tensor;
-    json_array_foreach (json_object_get(r->model->root, "initializers"), i, tensor) {
+    elements_at (tensor, i, json_object_get(r->model->root, "initializers")) {
         const char *name = json_word(tensor, "name");
         if (!*name || onnx_find(r, name) != ONNX_NONE)
             return onnx_fail(r, "initializer %zu: expected a name of its own", i);
@@ -190,9 +188,7 @@ static bool read_initializers(const Reader *r)
 
 static bool onnx_read_inputs(const Reader *r)
 {
-    size_t i;
-    json_t *input;
-    json_array_foreach (json_object_get(r->model->root, "inputs"), i, input) {
+    elements_at (input, i, json_object_get(r->model->root, "inputs")) {
         const char *name = json_word(input, "name");
         if (!*name)
             return onnx_fail(r, "input %zu: expected a name", i);
@@ -211,9 +207,7 @@ static bool onnx_read_inputs(const Reader *r)
 
 static bool add_operands(const Reader *r, const json_t *names, uint32_t node, bool made)
 {
-    size_t i;
-    json_t *entry;
-    json_array_foreach (names, i, entry) {
+    elements_each (entry, names) {
         const char *name = json_string_value(entry);
         uint32_t index = name ? onnx_find(r, name) : ONNX_NONE;
         if (!name)
@@ -269,9 +263,7 @@ static bool read_constant(const Reader *r, const OnnxNode *node)
 
 static bool onnx_read_nodes(const Reader *r)
 {
-    size_t i;
-    json_t *entry;
-    json_array_foreach (r->model->nodes, i, entry) {
+    elements_at (entry, i, r->model->nodes) {
         const json_t *in = json_object_get(entry, "in"),
                      *out = json_object_get(entry, "out");
         OnnxNode node = {
@@ -298,9 +290,7 @@ static bool onnx_read_nodes(const Reader *r)
 /* Shapes that the file states for values of its nodes; they count where none can be inferred. */
 static bool read_stated(const Reader *r)
 {
-    const char *name;
-    json_t *shape;
-    json_object_foreach (json_object_get(r->model->root, "shapes"), name, shape) {
+    members_each (name, shape, json_object_get(r->model->root, "shapes")) {
         const uint32_t index = onnx_find(r, name);
         OnnxValue *value = onnx_value(r->model, index);
         if (value->producer == ONNX_NO_NODE || value->known)
@@ -315,9 +305,7 @@ static bool read_stated(const Reader *r)
 
 static bool read_outputs(const Reader *r)
 {
-    size_t i;
-    json_t *output;
-    json_array_foreach (json_object_get(r->model->root, "outputs"), i, output) {
+    elements_each (output, json_object_get(r->model->root, "outputs")) {
         const char *name = json_word(output, "name");
         const uint32_t index = onnx_find(r, name);
         if (index == ONNX_NONE)
@@ -365,19 +353,17 @@ void onnx_free(OnnxModel *model)
 /* "ids:2x32"; open sizes by the name that the file gives them. */
 static json_t *ends_json(const OnnxModel *model, const char *key)
 {
-    json_t *list = json_array(), *entry;
-    size_t i, d;
+    json_t *list = json_array();
     g_autoptr(GHashTable) filled = g_hash_table_new(g_str_hash, g_str_equal);
-    json_array_foreach (json_object_get(model->root, "initializers"), i, entry)
+    elements_each (entry, json_object_get(model->root, "initializers"))
         g_hash_table_add(filled,
                          (char *)json_string_value(json_object_get(entry, "name")));
-    json_array_foreach (json_object_get(model->root, key), i, entry) {
+    elements_each (entry, json_object_get(model->root, key)) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         g_autoptr(GString) text = g_string_new(name);
-        json_t *size;
         if (g_hash_table_contains(filled, name))
             continue;
-        json_array_foreach (json_object_get(entry, "shape"), d, size) {
+        elements_at (size, d, json_object_get(entry, "shape")) {
             g_string_append(text, d ? "x" : ":");
             if (json_is_string(size))
                 g_string_append(text, json_string_value(size));
@@ -394,9 +380,7 @@ static json_t *ends_json(const OnnxModel *model, const char *key)
 static uint64_t onnx_size_of(const json_t *tensor)
 {
     uint64_t n = 1;
-    size_t d;
-    json_t *size;
-    json_array_foreach (json_object_get(tensor, "shape"), d, size)
+    elements_each (size, json_object_get(tensor, "shape"))
         n *= (uint64_t)json_integer_value(size);
     return n;
 }
@@ -404,15 +388,13 @@ static uint64_t onnx_size_of(const json_t *tensor)
 json_t *onnx_facts(const OnnxModel *model)
 {
     uint64_t parameters = 0, external = 0;
-    json_t *ops = json_object(), *tensor, *entry,
-           *nodes = json_object_get(model->root, "nodes");
-    size_t i;
-    json_array_foreach (nodes, i, entry) {
+    json_t *ops = json_object(), *nodes = json_object_get(model->root, "nodes");
+    elements_each (entry, nodes) {
         const char *op = json_string_value(json_object_get(entry, "op"));
         const json_int_t before = json_integer_value(json_object_get(ops, op));
         json_object_set_new(ops, op, json_integer(before + 1));
     }
-    json_array_foreach (json_object_get(model->root, "initializers"), i, tensor) {
+    elements_each (tensor, json_object_get(model->root, "initializers")) {
         const json_int_t dtype = json_integer_value(json_object_get(tensor, "dtype"));
         parameters += onnx_dtype_is_float((uint32_t)dtype) ? onnx_size_of(tensor) : 0;
         external += json_is_true(json_object_get(tensor, "external"));

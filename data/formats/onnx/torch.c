@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "data/base/error.h"
+#include "data/base/json.h"
 #include "data/base/path.h"
 #include "data/base/text.h"
 #include "data/base/yaml_json.h"
@@ -61,7 +62,7 @@ static json_t *torch_value_of(const Exported *x, const char *name)
 /* A member of a union, {"as_KIND": content}, or what is in it. A new reference; null for None. */
 static json_t *argument(const Exported *x, const json_t *arg, uint32_t depth)
 {
-    const char *name = json_string_value(json_object_get(arg, "name")), *kind;
+    const char *name = json_string_value(json_object_get(arg, "name"));
     json_t *value = json_object_get(arg, "as_name");
     if (json_is_string(value))
         name = json_string_value(value);
@@ -71,19 +72,18 @@ static json_t *argument(const Exported *x, const json_t *arg, uint32_t depth)
         return torch_value_of(x, name);
     if (json_is_array(arg)) {
         json_t *list = json_array();
-        size_t i;
-        json_array_foreach ((json_t *)arg, i, value)
-            json_array_append_new(list, argument(x, value, depth - 1));
+        elements_each (item, arg)
+            json_array_append_new(list, argument(x, item, depth - 1));
         return list;
     }
-    json_object_foreach ((json_t *)arg, kind, value)
+    members_each (kind, inner, arg)
         if (strcmp(kind, "as_scalar_type") == 0)
-            return json_integer(dtype_of(json_integer_value(value)));
-        else if (strcmp(kind, "as_float") == 0 && !json_is_number(value))
-            return json_real(g_strcmp0(json_string_value(value), "Infinity") ? -1e300
+            return json_integer(dtype_of(json_integer_value(inner)));
+        else if (strcmp(kind, "as_float") == 0 && !json_is_number(inner))
+            return json_real(g_strcmp0(json_string_value(inner), "Infinity") ? -1e300
                                                                              : 1e300);
-        else if (!json_is_null(value))
-            return argument(x, value, depth - 1);
+        else if (!json_is_null(inner))
+            return argument(x, inner, depth - 1);
     return json_is_boolean(arg)  ? json_integer(json_is_true(arg))
            : json_is_object(arg) ? json_null()
                                  : json_incref((json_t *)arg);
@@ -114,11 +114,10 @@ static json_t *operand(const Exported *x, json_t *argument)
     static const char *const key[] = {"value_float", "value_int", "value_floats",
                                       "value_ints"};
     bool numbers = true, whole = json_is_integer(argument);
-    json_t *item, *parts;
-    size_t i;
+    json_t *parts;
     if (json_is_object(argument))
         return json_incref(json_object_get(argument, "value"));
-    json_array_foreach (argument, i, item) {
+    elements_at (item, i, argument) {
         numbers = numbers && json_is_number(item);
         whole = (whole || i == 0) && json_is_integer(item);
     }
@@ -129,7 +128,7 @@ static json_t *operand(const Exported *x, json_t *argument)
     if (!json_is_array(argument))
         return json_string("");
     parts = json_array();
-    json_array_foreach (argument, i, item) {
+    elements_each (item, argument) {
         json_t *in = json_pack("[o]", operand(x, item));
         json_array_append_new(
             parts, emit_own(x, "Unsqueeze", in, json_pack("{s:[i]}", "axes", 0)));
@@ -182,14 +181,13 @@ static json_t *swapped(const Exported *x, const json_t *given)
 static json_t *filled(json_t *said, const json_t *given)
 {
     const char *ref = json_string_value(json_object_get(said, "ref"));
-    json_t *own = ref ? json_object_get(given, ref) : said, *item, *list;
-    size_t i;
+    json_t *own = ref ? json_object_get(given, ref) : said, *list;
     if (ref && !own)
         return filled(json_object_get(said, "otherwise"), given);
     if (ref || !json_is_array(said))
         return json_incref(own);
     list = json_array();
-    json_array_foreach (said, i, item) {
+    elements_each (item, said) {
         json_auto_t *part = filled(item, given);
         if (json_is_array(part))
             json_array_extend(list, part);
@@ -209,17 +207,14 @@ static char *parameter(const json_t *entry)
 
 static const json_t *fitting(const json_t *rows, const json_t *given)
 {
-    json_t *row, *entry;
-    const char *key;
-    size_t i, k;
-    json_array_foreach ((json_t *)rows, i, row) {
+    elements_each (row, rows) {
         bool fits = true;
-        json_array_foreach (json_object_get(row, "in"), k, entry) {
+        elements_each (entry, json_object_get(row, "in")) {
             g_autofree char *name = parameter(entry);
             fits = fits && (!name || strchr(json_string_value(entry), '?') ||
                             json_object_get(given, name));
         }
-        json_object_foreach (json_object_get(row, "if"), key, entry)
+        members_each (key, entry, json_object_get(row, "if"))
             fits = fits && json_equal(json_object_get(given, key), entry);
         if (fits)
             return row;
@@ -229,13 +224,12 @@ static const json_t *fitting(const json_t *rows, const json_t *given)
 
 static json_t *operands(const Exported *x, const json_t *row, const json_t *given)
 {
-    json_t *in = json_array(), *entry, *item;
-    size_t i, k;
-    json_array_foreach (json_object_get(row, "in"), i, entry) {
+    json_t *in = json_array();
+    elements_each (entry, json_object_get(row, "in")) {
         g_autofree char *name = parameter(entry);
         json_t *value = name ? json_object_get(given, name) : entry;
         if (name && strchr(json_string_value(entry), '*'))
-            json_array_foreach (value, k, item)
+            elements_each (item, value)
                 json_array_append_new(in, operand(x, item));
         else
             json_array_append_new(in, operand(x, value));
@@ -247,9 +241,9 @@ static json_t *operands(const Exported *x, const json_t *row, const json_t *give
 static void torch_add_row(const Exported *x, const json_t *row, const json_t *given,
                           json_t *out)
 {
-    const char *as = json_string_value(json_object_get(row, "as")), *key;
-    json_t *attr = json_object(), *said;
-    json_object_foreach (json_object_get(row, "attr"), key, said) {
+    const char *as = json_string_value(json_object_get(row, "as"));
+    json_t *attr = json_object();
+    members_each (key, said, json_object_get(row, "attr")) {
         json_t *value = filled(said, given);
         if (value)
             json_object_set_new(attr, key, value);
@@ -268,8 +262,7 @@ static void add_op(const Exported *x, const char *target, json_t *given, json_t 
     json_object_set_new(given, "swapped", swapped(x, given));
     json_object_set_new(given, "index", json_integer(0));
     const json_t *row = fitting(json_object_get(x->rows, op), given);
-    json_t *in = json_array(), *value;
-    const char *key;
+    json_t *in = json_array();
     if (row && json_object_get(row, "each"))
         for (size_t i = 0; i < json_array_size(out); i++) {
             json_object_set_new(given, "index", json_integer((json_int_t)i));
@@ -277,7 +270,7 @@ static void add_op(const Exported *x, const char *target, json_t *given, json_t 
         }
     else if (row)
         torch_add_row(x, row, given, json_incref(out));
-    json_object_foreach (given, key, value)
+    members_each (key, value, given)
         if (!row && json_is_object(value))
             json_array_append_new(in, operand(x, value));
     if (!row)
@@ -288,11 +281,10 @@ static void add_op(const Exported *x, const char *target, json_t *given, json_t 
 /* Appends the names of the values of an argument, which may be a list. */
 static void add_names(const Exported *x, const json_t *arg, json_t *names)
 {
-    json_t *value = argument(x, arg, DEEPEST), *item;
-    size_t i;
+    json_t *value = argument(x, arg, DEEPEST);
     if (json_is_object(value))
         json_array_append(names, json_object_get(value, "value"));
-    json_array_foreach (value, i, item)
+    elements_each (item, value)
         json_array_append(names, json_object_get(item, "value"));
     json_decref(value);
 }
@@ -305,14 +297,13 @@ static void add_inner(const Exported *x, const json_t *inner, json_t *in, json_t
     const json_t *graph = json_object_get(inner, "graph");
     const Exported own = {graph, x->rows, NULL, x->functions, json_array(), x->depth + 1};
     g_autofree char *name = g_strdup_printf("graph#%zu", json_object_size(x->functions));
-    json_t *inside = json_array(), *outside = json_array(), *end;
-    size_t i;
+    json_t *inside = json_array(), *outside = json_array();
     json_object_set_new(x->functions, name,
                         json_pack("{s:s, s:o, s:o, s:o}", "op", name, "in", inside, "out",
                                   outside, "nodes", own.nodes));
-    json_array_foreach (json_object_get(graph, "inputs"), i, end)
+    elements_each (end, json_object_get(graph, "inputs"))
         add_names(&own, end, inside);
-    json_array_foreach (json_object_get(graph, "outputs"), i, end)
+    elements_each (end, json_object_get(graph, "outputs"))
         add_names(&own, end, outside);
     add_nodes(&own);
     emit(x, name, json_incref(in), json_incref(out), NULL);
@@ -321,10 +312,9 @@ static void add_inner(const Exported *x, const json_t *inner, json_t *in, json_t
 static void torch_add_node(const Exported *x, const json_t *node)
 {
     const char *target = json_string_value(json_object_get(node, "target"));
-    json_t *given = json_object(), *out = json_array(), *behind = json_array(), *entry;
+    json_t *given = json_object(), *out = json_array(), *behind = json_array();
     const json_t *inner = NULL;
-    size_t i;
-    json_array_foreach (json_object_get(node, "inputs"), i, entry) {
+    elements_each (entry, json_object_get(node, "inputs")) {
         const char *name = json_string_value(json_object_get(entry, "name"));
         const json_t *arg = json_object_get(entry, "arg"),
                      *graph = json_object_get(arg, "as_graph");
@@ -335,7 +325,7 @@ static void torch_add_node(const Exported *x, const json_t *node)
             add_names(x, arg, behind);
         inner = graph ? graph : inner;
     }
-    json_array_foreach (json_object_get(node, "outputs"), i, entry)
+    elements_each (entry, json_object_get(node, "outputs"))
         add_names(x, entry, out);
     if (inner && x->depth < DEEPEST)
         add_inner(x, inner, behind, out);
@@ -348,9 +338,7 @@ static void torch_add_node(const Exported *x, const json_t *node)
 
 static void add_nodes(const Exported *x)
 {
-    json_t *node;
-    size_t i;
-    json_array_foreach (json_object_get(x->graph, "nodes"), i, node)
+    elements_each (node, json_object_get(x->graph, "nodes"))
         torch_add_node(x, node);
 }
 
@@ -360,9 +348,8 @@ static void add_nodes(const Exported *x)
 static json_t *end_json(const json_t *graph, const char *from, const char *name)
 {
     const json_t *meta = json_object_get(json_object_get(graph, "tensor_values"), from);
-    json_t *shape = json_array(), *size;
-    size_t d;
-    json_array_foreach (json_object_get(meta, "sizes"), d, size) {
+    json_t *shape = json_array();
+    elements_each (size, json_object_get(meta, "sizes")) {
         json_t *is = json_object_get(size, "as_int"),
                *open = json_object_get(json_object_get(size, "as_expr"), "expr_str");
         json_array_append_new(shape, is     ? json_incref(is)
@@ -380,11 +367,8 @@ static void add_inputs(const json_t *graph, const json_t *specs, json_t *model,
 {
     static const char *const key[] = {"parameter_name", "buffer_name",
                                       "tensor_constant_name"};
-    json_t *spec, *content;
-    const char *kind;
-    size_t i;
-    json_array_foreach ((json_t *)specs, i, spec)
-        json_object_foreach (spec, kind, content) {
+    elements_each (spec, specs)
+        members_each (kind, content, spec) {
             const json_t *arg = json_object_get(content, "arg"),
                          *tensor = json_object_get(arg, "as_tensor");
             const char *from = json_string_value(
@@ -404,11 +388,10 @@ static void add_inputs(const json_t *graph, const json_t *specs, json_t *model,
 
 static void add_outputs(const Exported *x, const json_t *specs, json_t *model)
 {
-    json_t *spec, *names = json_array(), *name;
-    size_t i;
-    json_array_foreach ((json_t *)specs, i, spec)
+    json_t *names = json_array();
+    elements_each (spec, specs)
         add_names(x, json_object_get(json_object_get(spec, "user_output"), "arg"), names);
-    json_array_foreach (names, i, name)
+    elements_each (name, names)
         json_array_append_new(json_object_get(model, "outputs"),
                               json_pack("{s:O}", "name", name));
     json_decref(names);
@@ -421,11 +404,10 @@ static json_t *rows_read(GError **error)
     g_autofree char *path = path_bundled("aten.yaml", error);
     gsize length;
     g_autofree char *text = path ? file_read(path, MOST_BYTES, &length, error) : NULL;
-    json_t *list = text ? yaml_to_json(path, text, length, error) : NULL, *row, *name;
+    json_t *list = text ? yaml_to_json(path, text, length, error) : NULL;
     json_t *rows = list ? json_object() : NULL;
-    size_t i, k;
-    json_array_foreach (json_object_get(list, "rows"), i, row)
-        json_array_foreach (json_object_get(row, "ops"), k, name) {
+    elements_each (row, json_object_get(list, "rows"))
+        elements_each (name, json_object_get(row, "ops")) {
             const char *op = json_string_value(name);
             if (!json_object_get(rows, op))
                 json_object_set_new(rows, op, json_array());
@@ -443,8 +425,7 @@ json_t *torch_model(const char *path, const json_t *root, GError **error)
                  *graph = json_object_get(module, "graph"),
                  *signature = json_object_get(module, "signature");
     const size_t n = json_array_size(json_object_get(graph, "nodes"));
-    json_t *rows = rows_read(error), *weight = json_object(), *model, *function;
-    const char *name;
+    json_t *rows = rows_read(error), *weight = json_object(), *model;
     if (rows && (n == 0 || n > ONNX_MOST_NODES)) {
         g_clear_pointer(&rows, json_decref);
         refuse(error, "%s: expected graph_module.graph of 1 to %d nodes", path,
@@ -462,7 +443,7 @@ json_t *torch_model(const char *path, const json_t *root, GError **error)
         add_outputs(&x, json_object_get(signature, "output_specs"), model);
         json_t *functions = json_object_get(model, "functions");
         json_array_extend(functions, json_object_get(rows, "functions"));
-        json_object_foreach (x.functions, name, function)
+        members_each (name, function, x.functions)
             json_array_append(functions, function);
         json_decref(x.functions);
     }

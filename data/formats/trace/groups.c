@@ -14,8 +14,7 @@ static bool groups_add_group(const JsonPlace *at, const char *name, const json_t
     g_hash_table_insert(groups, g_strdup(name), ranks);
     if (!json_is_array(list) || json_array_size(list) == 0)
         return json_fail(at, name, "expected a list of ranks");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *value = json_array_get(list, i);
+    elements_at (value, i, list) {
         const json_int_t number = json_is_integer(value) ? json_integer_value(value) : -1;
         const uint32_t rank = (uint32_t)number;
         if (number < 0 || number >= TRACE_MAX_RANKS ||
@@ -31,15 +30,14 @@ static bool groups_add_group(const JsonPlace *at, const char *name, const json_t
 GHashTable *trace_groups_read(const char *file, GError **error)
 {
     const JsonPlace at = {.file = file, .error = error};
-    json_t *root = json_read_file(file, "list of the ranks of groups", error), *list;
+    json_t *root = json_read_file(file, "list of the ranks of groups", error);
     if (!root)
         return NULL;
     GHashTable *groups = text_table((GDestroyNotify)g_array_unref);
-    const char *name;
     bool good =
         json_is_object(root) ||
         refuse(error, "%s: expected an object with the ranks of each group", file);
-    json_object_foreach (root, name, list)
+    members_each (name, list, root)
         good = good && groups_add_group(&at, name, list, groups);
     json_decref(root);
     if (!good)

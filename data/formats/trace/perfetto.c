@@ -7,6 +7,7 @@
 
 #include "data/base/assert.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/varint.h"
 
 /* Fields by message; texts that many packets name stand once, and are numbered from 1. */
@@ -237,9 +238,7 @@ static void put_slice(Perfetto *perfetto, const json_t *event, double us,
     uint64_t start = ns_of(us);
     const uint64_t track = free_track(perfetto, event, &start),
                    end = MAX(ns_of(us + duration_us), start);
-    const char *name;
-    json_t *value;
-    json_object_foreach (json_object_get(event, "args"), name, value)
+    members_each (name, value, json_object_get(event, "args"))
         put_argument(perfetto, name, value);
     perfetto_put_number(perfetto->message, EVENT_CATEGORY,
                         number_of(perfetto, CATEGORIES, event, "cat"));

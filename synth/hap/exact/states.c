@@ -1,6 +1,7 @@
 /* Building the state graph, and its relaxation. */
 #include "synth/hap/exact/states.h"
 
+#include "data/base/each.h"
 #include "data/base/free.h"
 
 #include <math.h>
@@ -248,15 +249,12 @@ States *states_new(const Pricer *pricer, GError **error)
 
 void states_price(States *s, const Pricer *pricer)
 {
-    GHashTableIter iter;
-    gpointer choices;
     s->pricer = pricer;
     s->late = false;
     s->n_states = 0;
     g_hash_table_remove_all(s->known);
     g_ptr_array_set_size(s->costs, 0);
-    g_hash_table_iter_init(&iter, s->choices);
-    while (g_hash_table_iter_next(&iter, NULL, &choices))
+    table_each (key, choices, s->choices)
         choices_price(choices, pricer);
 }
 
