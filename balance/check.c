@@ -9,10 +9,7 @@
 static double positive_sum(const double *value, uint32_t n)
 {
     g_assert(n > 0);
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += fmax(value[i], 0);
-    return sum;
+    return sum_over(double, i, n, fmax(value[i], 0));
 }
 
 /* Adds y times stage i's slopes on device j to g and returns y times its fixed part. */

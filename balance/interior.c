@@ -28,11 +28,7 @@ static bool is_largest_share(const Interior *ip, const double *a, const double *
     double largest = 0;
     for (uint32_t c = 0; c < ip->n; c++)
         largest = fmax(largest, v[c]);
-    for (uint32_t c = 0; c < ip->n; c++) {
-        if (a[c] != 0 || (v[c] != largest && !ip->rows->idle[c]))
-            return false;
-    }
-    return true;
+    return !any_of(c, ip->n, a[c] != 0 || (v[c] != largest && !ip->rows->idle[c]));
 }
 
 static void read_row(Interior *ip, uint32_t r, double *a, double *v)
@@ -254,9 +250,7 @@ static void read_result(const Interior *ip, BalanceCuts *cuts)
 {
     const BalanceRows *rows = ip->rows;
     uint32_t n = ip->n;
-    double sum = 0;
-    for (uint32_t c = 0; c < n; c++)
-        sum += rows->count[c] * ip->x[c];
+    const double sum = sum_over(double, c, n, rows->count[c] * ip->x[c]);
     for (uint32_t c = 0; c < n; c++)
         cuts->x[c] = ip->x[c] / sum;
     memset(cuts->price, 0, rows->row->len * sizeof *cuts->price);

@@ -221,9 +221,8 @@ static LpStatus fail(Lp *lp, GError **error, const char *what)
  * it. */
 static bool numbers_are_finite(const Lp *lp)
 {
-    bool finite = true;
-    for (guint i = 0; i < lp->value->len; i++)
-        finite = finite && isfinite(g_array_index(lp->value, double, i));
+    bool finite =
+        all_of(i, lp->value->len, isfinite(g_array_index(lp->value, double, i)));
     for (guint i = 0; i < lp->column->len; i++)
         finite = finite && isfinite(g_array_index(lp->column, Column, i).cost);
     return finite;

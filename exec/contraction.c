@@ -52,11 +52,9 @@ static bool find_factors(const Op *op, Contraction *c)
 static bool bias_is_last(const Contraction *c, const ExecShard *bias,
                          const ExecShard *out)
 {
-    for (uint32_t d = 0; d < bias->rank; d++)
-        if (c->space.dim_loop[c->added][d] !=
-            c->space.dim_loop[c->out][out->rank - bias->rank + d])
-            return false;
-    return true;
+    return all_of(d, bias->rank,
+                  c->space.dim_loop[c->added][d] ==
+                      c->space.dim_loop[c->out][out->rank - bias->rank + d]);
 }
 
 bool contraction_bind(const Graph *graph, OpId id, const ExecShard *in,

@@ -8,10 +8,7 @@ static bool is_first(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
     KILTER_ASSERT(rank < replay->backend->n_ranks);
     const DeviceGroup *of = &replay->cuts->layout.group[group];
-    for (uint32_t r = 0; r < of->n_replicas; r++)
-        if (of->device[r * of->n_devices] == rank)
-            return true;
-    return false;
+    return any_of(r, of->n_replicas, of->device[r * of->n_devices] == rank);
 }
 
 /* Slice, keep and pad need no other rank. What lies in the same memory stays there. */

@@ -87,10 +87,7 @@ static const uint32_t *counts(const ExecCuts *cuts, const Split *key)
 
 static uint32_t sum(const uint32_t *count, uint32_t n)
 {
-    uint32_t total = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += count[i];
-    return total;
+    return sum_over(uint32_t, i, n, count[i]);
 }
 
 /* Cuts dim d: the shard keeps `n` pieces of `piece` elements from piece `first` on. */

@@ -17,10 +17,7 @@ bool replay_in_group(const ExecReplay *replay, uint32_t group, uint32_t rank)
 {
     KILTER_ASSERT(rank < replay->backend->n_ranks);
     const DeviceGroup *of = &replay->cuts->layout.group[group];
-    for (uint32_t i = 0; i < of->n_replicas * of->n_devices; i++)
-        if (of->device[i] == rank)
-            return true;
-    return false;
+    return any_of(i, of->n_replicas * of->n_devices, of->device[i] == rank);
 }
 
 static bool is_local(const ExecReplay *replay, uint32_t r)
@@ -139,11 +136,9 @@ Form exec_replay_rest(const ExecReplay *replay, uint32_t group, TensorId tensor)
 bool replay_same_cut(const ExecShard *a, const ExecShard *b, uint32_t n)
 {
     KILTER_ASSERT(a && b);
-    for (uint32_t r = 0; r < n; r++)
-        if (memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
-            memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0)
-            return false;
-    return true;
+    return !any_of(r, n,
+                   memcmp(a[r].dim, b[r].dim, sizeof a[r].dim) != 0 ||
+                       memcmp(a[r].offset, b[r].offset, sizeof a[r].offset) != 0);
 }
 
 /* --- exchanges --- */
@@ -172,10 +167,10 @@ bool replay_exchange_in(const ExecReplay *replay, uint32_t group, ExecMembers me
         for (uint32_t axis = 0; axis < 3; axis++)
             leads &= !(members >> axis & 1u) || first / step[axis] % extent[axis] == 0;
         for (uint32_t i = first; leads && i < all; i++) {
-            bool belongs = true;
-            for (uint32_t axis = 0; axis < 3; axis++)
-                belongs &= members >> axis & 1u || first / step[axis] % extent[axis] ==
-                                                       i / step[axis] % extent[axis];
+            const bool belongs =
+                all_of(axis, 3,
+                       members >> axis & 1u || first / step[axis] % extent[axis] ==
+                                                   i / step[axis] % extent[axis]);
             if (belongs)
                 rank[k++] = of->device[i];
         }

@@ -265,10 +265,7 @@ static const Team *team_of(Mpi *mpi, const ExecExchange *e, GError **error)
 static bool takes_part(const Mpi *mpi, const ExecExchange *e)
 {
     g_assert(mpi->rank < mpi->base.n_ranks);
-    for (uint32_t i = 0; i < e->n_members; i++)
-        if (e->member[i] == mpi->rank)
-            return true;
-    return e->n_members == 0;
+    return any_of(i, e->n_members, e->member[i] == mpi->rank) || e->n_members == 0;
 }
 
 bool mpi_exchange(ExecBackend *backend, const ExecExchange *exchange, GError **error)

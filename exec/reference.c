@@ -8,9 +8,7 @@ void exec_run_op(const Graph *graph, OpId id, const ExecTensor *in, ExecTensor *
     g_assert(id < graph_n_ops(graph));
     const Op *op = graph_get_op(graph, id);
     for (uint32_t i = 0; i < op->n_out; i++) {
-        bool in_place = false;
-        for (uint32_t k = 0; k < op->n_in; k++)
-            in_place |= in[k].data == out[i].data;
+        const bool in_place = any_of(k, op->n_in, in[k].data == out[i].data);
         if (!in_place)
             memset(out[i].data, 0, exec_tensor_elements(&out[i]) * sizeof(double));
     }

@@ -54,9 +54,8 @@ bool exec_same_structure(const Graph *a, const Graph *b, GError **error)
 
 bool exec_is_small(const Graph *graph, double most, GError **error)
 {
-    double elements = 0;
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        elements += (double)tensor_elements(graph_tensor(graph, t));
+    const double elements = sum_over(double, t, graph_n_tensors(graph),
+                                     (double)tensor_elements(graph_tensor(graph, t)));
     return elements <= most ||
            refuse(error,
                   "%s has %.3g elements in all tensors, as small as it gets: expected "

@@ -187,12 +187,10 @@ static bool compare_updated(const Verify *v, TensorId old, TensorId next,
 
 static bool compare_results(const Verify *v, GError **failure)
 {
-    tensors_each (tensor, t, v->graph)
-        if (v->is_result[t] &&
-            !(tensor->role == ROLE_UPDATED ? compare_updated(v, tensor->of, t, failure)
-                                           : compare_all_forms(v, t, failure)))
-            return false;
-    return true;
+    return !any_in(tensors_each (tensor, t, v->graph),
+                   v->is_result[t] && !(tensor->role == ROLE_UPDATED
+                                            ? compare_updated(v, tensor->of, t, failure)
+                                            : compare_all_forms(v, t, failure)));
 }
 
 /* Finds the first instruction whose result is wrong. */
@@ -232,9 +230,8 @@ static void count_routed(const Verify *v, const Op *op)
     verdict->slots = verdict->slots ? MIN(verdict->slots, slots) : slots;
     for (uint32_t i = 0; i < weight->dim[0] * experts; i++) {
         const size_t first = (size_t)(i / experts) * tokens * experts + i % experts;
-        uint32_t n = 0;
-        for (uint32_t t = 0; t < tokens; t++)
-            n += chosen[first + (size_t)t * experts] != 0;
+        const uint32_t n =
+            sum_over(uint32_t, t, tokens, chosen[first + (size_t)t * experts] != 0);
         verdict->fewest = MIN(verdict->fewest, n);
         verdict->fullest = MAX(verdict->fullest, n);
         verdict->dropped += n > slots ? n - slots : 0;

@@ -74,11 +74,9 @@ static const struct {
 
 static bool has_slots(const Graph *graph)
 {
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        if (graph_get_op(graph, id)->kind == OP_ROUTE ||
-            graph_get_op(graph, id)->kind == OP_MOE_DISPATCH)
-            return true;
-    return false;
+    return any_of(id, graph_n_ops(graph),
+                  graph_get_op(graph, id)->kind == OP_ROUTE ||
+                      graph_get_op(graph, id)->kind == OP_MOE_DISPATCH);
 }
 
 bool sim_options_check(const SimOptions *options, const Graph *graph,

@@ -9,6 +9,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #define items_each(Type, item, first, n)                                     \
     for (Type *item = (first), *const item##_end = item ? item + (n) : item; \
@@ -34,6 +35,36 @@
 
 #define array_each(Type, item, array) \
     items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
+
+/* Whether a condition holds for some of the places from 0 to before `n`, or for all of them, and the
+ * sum of a term over them:
+ *
+ *     any_of(m, cluster->n_machines, cluster->machine[m].gpus > 1)
+ *     sum_over(double, j, n, ratio[j] * rate[j])
+ *
+ * any_in, all_in and sum_in go along a walk: any_in(array_each (const Span, s, spans), s->late).
+ * Places behind the one that decides are not looked at. */
+#define any_in(walk, condition) \
+    __extension__({             \
+        bool any_held = false;  \
+        walk if (condition)     \
+        {                       \
+            any_held = true;    \
+            break;              \
+        }                       \
+        any_held;               \
+    })
+#define all_in(walk, condition) (!any_in(walk, !(condition)))
+#define sum_in(Type, walk, term) \
+    __extension__({              \
+        Type term_sum = 0;       \
+        walk term_sum += (term); \
+        term_sum;                \
+    })
+#define places_before(place, n)        for (uint32_t place = 0; place < (n); place++)
+#define any_of(place, n, condition)    any_in(places_before(place, n), condition)
+#define all_of(place, n, condition)    all_in(places_before(place, n), condition)
+#define sum_over(Type, place, n, term) sum_in(Type, places_before(place, n), term)
 
 /* All entries of a GHashTable in its order, keys and values as void *; it must not change. */
 #define table_each(key, value, table)                                           \

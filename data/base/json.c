@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/names.h"
 #include "data/base/text.h"
@@ -35,10 +36,7 @@ json_t *json_text(const char *text)
 
 json_t *json_texts(const GPtrArray *texts)
 {
-    json_t *list = json_array();
-    for (guint i = 0; i < texts->len; i++)
-        json_array_append_new(list, json_string(texts->pdata[i]));
-    return list;
+    return json_list(places_before(i, texts->len), json_string(texts->pdata[i]));
 }
 
 json_t *json_strings(char *const *text)
@@ -51,18 +49,12 @@ json_t *json_strings(char *const *text)
 
 json_t *json_integers(const uint32_t *number, uint32_t n)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(number[i]));
-    return list;
+    return json_list(places_before(i, n), json_integer(number[i]));
 }
 
 json_t *json_numbers(const double *number, uint32_t n)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(list, json_number(number[i]));
-    return list;
+    return json_list(places_before(i, n), json_number(number[i]));
 }
 
 const char *json_word(const json_t *object, const char *key)

@@ -55,6 +55,16 @@ char *json_shown(const struct json_t *value);
                               json_object_iter_value(json_object_key_to_iter(key)));   \
              !key##_on; key##_on = "")
 
+/* A list of what is made at each step of a walk, as of data/base/each.h:
+ *
+ *     json_list(items_each (const Group, group, plan->group, plan->n_groups), group_json(group)) */
+#define json_list(walk, made)                       \
+    __extension__({                                 \
+        json_t *all_made = json_array();            \
+        walk json_array_append_new(all_made, made); \
+        all_made;                                   \
+    })
+
 /* Writes without line breaks, keys sorted, and releases the value. Caller frees with g_free. */
 char *json_canonical(struct json_t *value);
 

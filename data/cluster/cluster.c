@@ -254,9 +254,7 @@ static void view_pricing(ClusterView *view)
 /* Devices share work by their rates, unless a search finds otherwise. */
 static void view_working(ClusterView *view)
 {
-    double all = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        all += view->device[j].rate;
+    const double all = sum_over(double, j, view->n_devices, view->device[j].rate);
     items_each (Device, device, view->device, view->n_devices)
         if (device->fitted)
             view->pricing[device->fitted - 1].working = device->rate / device->gpus / all;
@@ -447,9 +445,7 @@ FREE_DEFINE(cluster_view_free, ClusterView, view,
 
 bool cluster_view_has_kernels(const ClusterView *view)
 {
-    bool any = false;
-    for (uint32_t f = 0; f < view->n_fitted; f++)
-        any |= view->fitted[f]->kernels != NULL;
+    const bool any = any_of(f, view->n_fitted, view->fitted[f]->kernels != NULL);
     return any;
 }
 

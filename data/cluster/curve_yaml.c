@@ -1,5 +1,6 @@
 /* Reading and writing measured collectives. */
 #include "data/cluster/curve_yaml.h"
+#include "data/base/json.h"
 
 enum { POINTS_MAX = 1000, SOURCE_MAX_BYTES = 4000 };
 
@@ -116,8 +117,5 @@ static json_t *curve_json(const CollectiveCurve *curve)
 
 json_t *curves_json(const CollectiveCurves *curves)
 {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < curves->n; i++)
-        json_array_append_new(list, curve_json(&curves->curve[i]));
-    return list;
+    return json_list(places_before(i, curves->n), curve_json(&curves->curve[i]));
 }

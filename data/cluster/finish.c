@@ -17,9 +17,7 @@ bool machine_is_split(const Machine *machine)
 static void derive_collectives(Cluster *cluster)
 {
     const double rounds = ceil(log2(MAX(cluster->n_machines, 2)));
-    bool joined = true;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        joined = joined && cluster_unit(cluster, i) == 0;
+    const bool joined = all_of(i, cluster->n_machines, cluster_unit(cluster, i) == 0);
     if (joined) { /* one machine, or one domain */
         for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++)
             cluster->collective[kind] = cluster->machine[0].inner;
@@ -45,9 +43,8 @@ static void derive_collectives(Cluster *cluster)
 
 void cluster_finish(Cluster *cluster)
 {
-    bool ports = true;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        ports = ports && cluster->machine[i].port.bandwidth > 0;
+    const bool ports =
+        all_of(i, cluster->n_machines, cluster->machine[i].port.bandwidth > 0);
     g_autoptr(GHashTable) domain = g_hash_table_new(g_str_hash, g_str_equal);
     items_at (Machine, machine, i, cluster->machine, cluster->n_machines) {
         gpointer first;

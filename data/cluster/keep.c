@@ -55,9 +55,8 @@ static void drop_types(Cluster *cluster)
 {
     uint32_t n = 0;
     for (uint32_t t = 0; t < cluster->n_types; t++) {
-        bool used = false;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            used |= machine_gpus_of(&cluster->machine[i], t) > 0;
+        const bool used =
+            any_of(i, cluster->n_machines, machine_gpus_of(&cluster->machine[i], t) > 0);
         if (!used) {
             device_type_clear(&cluster->type[t]);
             continue;
@@ -77,9 +76,7 @@ Cluster *cluster_copy(const Cluster *cluster, GError **error)
 
 bool cluster_keep(Cluster *cluster, const bool *keep, GError **error)
 {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        n += keep[i];
+    uint32_t n = sum_over(uint32_t, i, cluster->n_machines, keep[i]);
     if (n == 0)
         return refuse(error, "cluster %s has no machine left", cluster->name);
     n = 0;
@@ -141,9 +138,7 @@ bool cluster_keep_gpus(Cluster *cluster, const bool *keep, GError **error)
     g_autofree bool *machines = g_new(bool, cluster->n_machines);
     items_at (Machine, machine, i, cluster->machine, cluster->n_machines) {
         const uint32_t gpus = machine->gpus;
-        uint32_t left = 0;
-        for (uint32_t g = 0; g < gpus; g++)
-            left += keep[g];
+        const uint32_t left = sum_over(uint32_t, g, gpus, keep[g]);
         machines[i] = left > 0;
         if (left > 0 && left < gpus && !cut_machine(cluster, machine, keep, left, error))
             return false;

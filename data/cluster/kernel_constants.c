@@ -142,12 +142,9 @@ static bool constants_read_law(const Yaml *yaml, const char *key, const LawText 
     uint32_t l = NAME_PLACE(LAWS, G_N_ELEMENTS(LAWS), name, text->law);
     if (l == G_N_ELEMENTS(LAWS))
         return yaml_wrong(yaml, name, "unknown law '%s'", text->law);
-    for (uint32_t i = 0; i < text->constant_count; i++) {
-        if (!constants_read_row(yaml, yaml_at(yaml, "%s.constants[%u]", key, i),
-                                &text->constant[i], &LAWS[l], constants))
-            return false;
-    }
-    return true;
+    return all_of(i, text->constant_count,
+                  constants_read_row(yaml, yaml_at(yaml, "%s.constants[%u]", key, i),
+                                     &text->constant[i], &LAWS[l], constants));
 }
 
 /* Rows of one maker must rise. */

@@ -56,9 +56,8 @@ char *cluster_kinds_text(const Cluster *cluster)
 {
     GString *text = g_string_new(NULL);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t gpus = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            gpus += machine_gpus_of(&cluster->machine[i], t);
+        const uint32_t gpus = sum_over(uint32_t, i, cluster->n_machines,
+                                       machine_gpus_of(&cluster->machine[i], t));
         if (gpus > 0)
             g_string_append_printf(text, "%s%u %s", text->len ? ", " : "", gpus,
                                    cluster->type[t].name);

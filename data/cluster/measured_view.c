@@ -146,11 +146,9 @@ uint64_t cluster_view_capacity(const ClusterView *view, uint32_t device)
 
 bool cluster_is_bare(const Cluster *cluster)
 {
-    for (uint32_t t = 0; t < cluster->n_types; t++)
-        if (cluster->type[t].power_w > 0 && cluster->type[t].runtime_bytes == 0 &&
-            !cluster->type[t].op)
-            return true;
-    return false;
+    return any_of(t, cluster->n_types,
+                  cluster->type[t].power_w > 0 && cluster->type[t].runtime_bytes == 0 &&
+                      !cluster->type[t].op);
 }
 
 static void pricing_key(KernelPricing *pricing)

@@ -30,11 +30,8 @@ static bool read_op(const Yaml *yaml, const char *key, const OpCostText *text,
 bool op_costs_read(const Yaml *yaml, const char *key, uint32_t n, const OpCostText *text,
                    double launch_s, OpCost *cost)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (!read_op(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], launch_s, cost))
-            return false;
-    }
-    return true;
+    return all_of(
+        i, n, read_op(yaml, yaml_at(yaml, "%s[%u]", key, i), &text[i], launch_s, cost));
 }
 
 bool op_cost_check(const OpCost *cost, const char *what, GError **error)

@@ -2,6 +2,7 @@
 #include "data/cluster/peers.h"
 
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 
@@ -80,9 +81,7 @@ static uint32_t rings_left(const Search *search)
 {
     uint32_t most = UINT32_MAX;
     for (uint32_t a = 0; a < search->n; a++) {
-        uint32_t links = 0;
-        for (uint32_t b = 0; b < search->n; b++)
-            links += search->left.link[a][b];
+        const uint32_t links = sum_over(uint32_t, b, search->n, search->left.link[a][b]);
         most = MIN(most, links / search->each * search->each);
     }
     return most;

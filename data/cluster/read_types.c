@@ -87,9 +87,8 @@ static bool read_type(ClusterReader *reader, uint32_t i)
                           text->name);
     type->slowdown = type->interference = 1;
     MEMBERS_READ(reader->yaml, key, TYPE_MEMBER, text, type);
-    uint32_t fitted = 0;
-    for (uint32_t t = 0; t < i; t++)
-        fitted += device_type_is_fitted(&reader->cluster->type[t]);
+    const uint32_t fitted =
+        sum_over(uint32_t, t, i, device_type_is_fitted(&reader->cluster->type[t]));
     if (fitted == CLUSTER_MAX_FITTED &&
         (text->op_count > 0 || text->half_rate || text->rates))
         return yaml_wrong(reader->yaml, key,

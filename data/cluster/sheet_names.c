@@ -70,10 +70,7 @@ static Words words_of(const char *text)
 
 static bool has_word(const Words *words, const char *word)
 {
-    for (uint32_t i = 0; i < words->n; i++)
-        if (strcmp(words->word[i], word) == 0)
-            return true;
-    return false;
+    return any_of(i, words->n, strcmp(words->word[i], word) == 0);
 }
 
 /* Whether both are the same without the gaps: "rtx3090" of a list of nodes. */
@@ -93,10 +90,7 @@ static bool same_words(const Words *a, const Words *b, const char *ignored)
     for (uint32_t i = 0; i < a->n; i++)
         if (strcmp(a->word[i], ignored) != 0 && !has_word(b, a->word[i]))
             return false;
-    for (uint32_t i = 0; i < b->n; i++)
-        if (strcmp(b->word[i], ignored) != 0 && !has_word(a, b->word[i]))
-            return false;
-    return true;
+    return !any_of(i, b->n, strcmp(b->word[i], ignored) != 0 && !has_word(a, b->word[i]));
 }
 
 /* How far an amount in a name is from the sheet's, which may be in decimal or binary units. */
@@ -114,9 +108,8 @@ static double sheet_distance(const DeviceSheet *sheet, const Words *product,
     static const double within = 0.04;
     double most = 0;
     for (uint32_t i = 0; i < text->n_memory; i++) {
-        bool own = false;
-        for (uint32_t k = 0; k < product->n_memory; k++)
-            own |= strcmp(product->memory[k], text->memory[i]) == 0;
+        const bool own = any_of(k, product->n_memory,
+                                strcmp(product->memory[k], text->memory[i]) == 0);
         const double error = own ? 0 : memory_error(sheet, text->memory[i]);
         most = fmax(most, error <= within ? error : INFINITY);
     }

@@ -6,6 +6,7 @@
 
 #include "data/base/error.h"
 #include "data/base/free.h"
+#include "data/base/json.h"
 #include "data/base/names.h"
 #include "data/base/path.h"
 #include "data/cluster/cluster_json.h"
@@ -142,9 +143,7 @@ static json_t *rule_json(const TuningRule *rule)
 
 json_t *tuning_json(const Tuning *tuning)
 {
-    json_t *rules = json_array();
-    for (uint32_t i = 0; i < tuning->n; i++)
-        json_array_append_new(rules, rule_json(&tuning->rule[i]));
+    json_t *rules = json_list(places_before(i, tuning->n), rule_json(&tuning->rule[i]));
     json_t *object = json_pack("{s:o}", "rules", rules);
     MEMBERS_JSON(TUNING_MEMBER, tuning, object);
     if (tuning->source && *tuning->source)

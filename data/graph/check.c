@@ -16,10 +16,8 @@ bool op_kind_is_forward(OpKind kind)
         OP_LINEAR_PAIR_DB,    OP_EXPERT_BIAS_DB,  OP_BATCH_NORM_DM,
         OP_GATE_DG,           OP_SHORT_CONV_DB,   OP_NORM_BY_DM,
         OP_JOIN_PART,         OP_SAMPLE_SCALE_DG, OP_SAMPLE_BIAS_DB};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(others); i++)
-        if (kind == others[i])
-            return false;
-    return !op_kind_updates(kind) && !op_kind_is_weights_gradient(kind) &&
+    return all_of(i, G_N_ELEMENTS(others), kind != others[i]) && !op_kind_updates(kind) &&
+           !op_kind_is_weights_gradient(kind) &&
            !g_str_has_suffix(op_kind_name(kind), "_dx");
 }
 
@@ -262,9 +260,7 @@ bool graph_name_is_reserved(const char *name)
         ".grad", ".next",  ".m",      ".v",   ".master", ".rows", ".columns", ".dx",
         ".dw",   ".db",    ".dm",     ".d0",  ".d1",     ".d2",   ".d3",      ".d4",
         ".dr",   ".dsink", ".update", ".row", ".column", ".dg"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(suffix); i++)
-        if (g_str_has_suffix(name, suffix[i]))
-            return true;
-    return strstr(name, ".grad.") || strstr(name, ".grad_sum") ||
+    return any_of(i, G_N_ELEMENTS(suffix), g_str_has_suffix(name, suffix[i])) ||
+           strstr(name, ".grad.") || strstr(name, ".grad_sum") ||
            strstr(name, ".accumulate");
 }

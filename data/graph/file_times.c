@@ -12,11 +12,10 @@ json_t *graph_times_json(const Graph *graph)
         const OpTimes *times = graph_op_times(graph, id);
         json_t *of = times ? json_object() : NULL;
         for (uint32_t i = 0; times && i < times->n; i++) {
-            json_t *points = json_array();
-            for (uint32_t p = 0; p < times->curve[i].n; p++)
-                json_array_append_new(
-                    points, json_pack("[f, f]", times->curve[i].point[p].samples,
-                                      times->curve[i].point[p].seconds));
+            json_t *points =
+                json_list(places_before(p, times->curve[i].n),
+                          json_pack("[f, f]", times->curve[i].point[p].samples,
+                                    times->curve[i].point[p].seconds));
             json_object_set_new(of, times->curve[i].type, points);
         }
         if (of)
@@ -33,10 +32,7 @@ static bool in_range(const json_t *value, double least, double most)
 
 static bool has_samples(const GArray *points, double samples)
 {
-    for (guint i = 0; i < points->len; i++)
-        if (g_array_index(points, TimePoint, i).samples == samples)
-            return true;
-    return false;
+    return any_of(i, points->len, g_array_index(points, TimePoint, i).samples == samples);
 }
 
 /* [[samples, seconds], ...], or, where `samples` is not 0, a number: the seconds of so many. */

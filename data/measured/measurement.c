@@ -199,9 +199,8 @@ static void add_number(GString *out, double value)
 
 static bool knows_hosts(const GArray *list)
 {
-    bool knows = false;
-    for (uint32_t i = 0; i < list->len; i++)
-        knows = knows || g_array_index(list, Measurement, i).hosts > 0;
+    const bool knows =
+        any_of(i, list->len, g_array_index(list, Measurement, i).hosts > 0);
     return knows;
 }
 

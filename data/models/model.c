@@ -69,11 +69,9 @@ static void fail_unknown(const char *name, GError **error)
 
 static bool has_parameter(const Graph *graph, const char *part)
 {
-    for (TensorId t = 0; t < graph_n_tensors(graph); t++)
-        if (graph_tensor(graph, t)->role == ROLE_PARAMETER &&
-            strstr(graph_tensor(graph, t)->name, part))
-            return true;
-    return false;
+    return any_of(t, graph_n_tensors(graph),
+                  graph_tensor(graph, t)->role == ROLE_PARAMETER &&
+                      strstr(graph_tensor(graph, t)->name, part));
 }
 
 /* Whether each word of the target is part of the name of a parameter; some of `all` are not. */

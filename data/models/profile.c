@@ -1,7 +1,6 @@
 /* Building a graph of opaque ops from a profile (data/models/profile.h). */
 #include "data/models/profile.h"
 
-#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/json.h"
 #include "data/graph/check.h"
@@ -71,9 +70,8 @@ static bool join_inputs(Profile *p, OpKind kind, const char *name, bool sum,
     for (uint32_t i = 0; in->len > most; i++) {
         const uint32_t n = MIN(in->len - most + 1, OP_MAX_IN);
         const TensorId *last = (TensorId *)in->data + in->len - n;
-        uint64_t numbers = 0;
-        for (uint32_t k = 0; k < n; k++)
-            numbers += graph_tensor(p->graph, last[k])->dim[1];
+        const uint64_t numbers =
+            sum_over(uint64_t, k, n, graph_tensor(p->graph, last[k])->dim[1]);
         if (numbers > INT32_MAX)
             return json_fail(&p->at, "in",
                              "more than 2^31 numbers of a sample come together");

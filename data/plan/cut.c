@@ -149,9 +149,7 @@ GArray *plan_needed_splits(const Plan *plan, const Graph *graph, const BatchForm
 /* Scales the values to sum 1; if all are 0 they become equal. */
 static void normalise(double *value, uint32_t n)
 {
-    double total = 0;
-    for (uint32_t i = 0; i < n; i++)
-        total += value[i];
+    const double total = sum_over(double, i, n, value[i]);
     for (uint32_t i = 0; i < n; i++)
         value[i] = total > 0 ? value[i] / total : 1.0 / n;
 }

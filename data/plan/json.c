@@ -36,10 +36,7 @@ static json_t *form_json(Form form)
 
 static json_t *forms_json(const Form *form, uint32_t n)
 {
-    json_t *array = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(array, form_json(form[i]));
-    return array;
+    return json_list(places_before(i, n), form_json(form[i]));
 }
 
 /* --- the program --- */
@@ -133,11 +130,10 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
         return NULL;
     json_t *groups = json_array();
     items_each (const DeviceGroup, group, program->group, program->n_groups) {
-        json_t *replicas = json_array();
-        for (uint32_t r = 0; r < group->n_replicas; r++)
-            json_array_append_new(
-                replicas, json_integers(&group->device[(size_t)r * group->n_devices],
-                                        group->n_devices));
+        json_t *replicas =
+            json_list(places_before(r, group->n_replicas),
+                      json_integers(&group->device[(size_t)r * group->n_devices],
+                                    group->n_devices));
         json_array_append_new(groups, group_shards(group) == 1
                                           ? replicas
                                           : json_pack("{s: i, s: o}", "shards",
@@ -151,11 +147,8 @@ static json_t *groups_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 
 json_t *plan_ratios_json(const Plan *plan)
 {
-    json_t *rows = json_array();
-    for (uint32_t k = 0; k < plan->n_segments; k++)
-        json_array_append_new(
-            rows, json_numbers(&plan->ratio[k * plan->n_devices], plan->n_devices));
-    return rows;
+    return json_list(places_before(k, plan->n_segments),
+                     json_numbers(&plan->ratio[k * plan->n_devices], plan->n_devices));
 }
 
 /* A member that is one value; NULL: it is left out. */
@@ -196,10 +189,8 @@ static json_t *splits_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 
 static json_t *memory_json(const Plan *plan, const Graph *graph G_GNUC_UNUSED)
 {
-    json_t *array = json_array();
-    for (uint32_t j = 0; j < plan->n_devices; j++)
-        json_array_append_new(array, json_unsigned(plan->memory_bytes[j]));
-    return array;
+    return json_list(places_before(j, plan->n_devices),
+                     json_unsigned(plan->memory_bytes[j]));
 }
 
 PLAN_VALUE(format,

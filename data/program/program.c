@@ -107,10 +107,8 @@ void program_groups_free(DeviceGroup *group, uint32_t n)
 
 bool program_cuts_batch(const Program *program)
 {
-    for (uint32_t g = 0; g < program->n_groups; g++)
-        if (program->group[g].n_replicas > 1)
-            return true;
-    return program->n_microbatches > 1;
+    return any_of(g, program->n_groups, program->group[g].n_replicas > 1) ||
+           program->n_microbatches > 1;
 }
 
 bool program_is_spmd(const Program *program)

@@ -1,6 +1,7 @@
 /* Whether other machines may see a file, so that it must not have a write-ahead log. */
 #include <sys/vfs.h>
 
+#include "data/base/each.h"
 #include "data/store/database.h"
 
 /* Kinds of file systems that are on one machine, as statfs(2) and the kernel's magic.h number them.
@@ -34,8 +35,5 @@ bool store_is_shared(const char *file)
     struct statfs status;
     if (statfs(folder, &status) != 0)
         return false; /* opening the file says why */
-    for (uint32_t i = 0; i < G_N_ELEMENTS(LOCAL); i++)
-        if ((uint32_t)status.f_type == LOCAL[i])
-            return false;
-    return true;
+    return all_of(i, G_N_ELEMENTS(LOCAL), (uint32_t)status.f_type != LOCAL[i]);
 }

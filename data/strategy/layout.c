@@ -232,9 +232,7 @@ static bool count_layers(const Strategy *s, uint32_t n_layers, StrategyLayout *l
     KILTER_ASSERT(l->n_stages > 0);
     uint32_t n;
     g_autofree uint32_t *count = numbers_of(s->layers, &n);
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += count[i];
+    const uint64_t sum = sum_over(uint64_t, i, n, count[i]);
     const bool inner = n_layers > 2 && sum == n_layers - 2;
     if (n != l->n_stages || !(inner || sum == n_layers))
         return refuse(error,

@@ -145,9 +145,7 @@ static const char *pipelines_words_of(const Pipelines *p, uint32_t k, const char
         return list;
     g_auto(GStrv) item = g_strsplit(list, " ", -1);
     g_autoptr(GString) own = g_string_new("");
-    uint32_t before = 0;
-    for (uint32_t i = 0; i < k; i++)
-        before += p->stages[i];
+    const uint32_t before = sum_over(uint32_t, i, k, p->stages[i]);
     for (uint32_t s = 0; s < p->stages[k]; s++)
         g_string_append_printf(own, "%s%s", s ? " " : "", item[before + s]);
     return g_intern_string(own->str);

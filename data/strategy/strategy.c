@@ -240,10 +240,8 @@ void strategy_init(Strategy *strategy)
 
 bool strategy_is_default(const Strategy *strategy)
 {
-    for (uint32_t i = 0; i < strategy_table.n; i++)
-        if (!option_is_default(&strategy_table.row[i], strategy))
-            return false;
-    return true;
+    return all_of(i, strategy_table.n,
+                  option_is_default(&strategy_table.row[i], strategy));
 }
 
 const char *strategy_beside(const Strategy *strategy, const char *keys)

@@ -129,9 +129,11 @@ static char *advise_command_of(const Portfolio *portfolio, const PortfolioChoice
 /* Adds the memory of GPUs, and those that do nothing, if any. */
 static void advise_add_use(const PortfolioChoice *choice, json_t *object)
 {
-    uint32_t unused = 0;
-    items_at (const Device, device, j, choice->view->device, choice->report->n_devices)
-        unused += choice->report->busy_s[j] > 0 ? 0 : device->gpus;
+    const uint32_t unused =
+        sum_in(uint32_t,
+               items_at (const Device, device, j, choice->view->device,
+                         choice->report->n_devices),
+               choice->report->busy_s[j] > 0 ? 0 : device->gpus);
     plan_words_room_json(choice->report, choice->view, object);
     if (unused > 0)
         json_object_set_new(object, "unused", json_integer((json_int_t)unused));
@@ -377,9 +379,8 @@ static json_t *advise_json(const Portfolio *portfolio, const AdviseAsked *asked,
     if (!check_target(asked, row, n, enough, error) ||
         (asked->plot && !advise_draw(row, n, asked->plot, error)))
         return NULL;
-    json_t *choices = json_array();
-    for (uint32_t i = 0; i < shown; i++)
-        json_array_append_new(choices, row_json(portfolio, &row[i], row, asked));
+    json_t *choices =
+        json_list(places_before(i, shown), row_json(portfolio, &row[i], row, asked));
     g_autofree char *words = advice(row, n);
     g_autofree char *unpriced =
         g_hash_table_size(asked->prices->price) > 0

@@ -100,9 +100,7 @@ static json_t *evaluation_report_stages_json(const Evaluation *evaluation)
  * rates from data sheets are below the peaks. */
 static json_t *warnings_json(const Cluster *cluster)
 {
-    bool own = false;
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        own |= !(cluster->type[i].power_w > 0);
+    const bool own = any_of(i, cluster->n_types, !(cluster->type[i].power_w > 0));
     g_autoptr(GPtrArray) warnings = own ? sheets_warnings(cluster, NULL) : NULL;
     if (!warnings)
         warnings = g_ptr_array_new_with_free_func(g_free);
@@ -124,9 +122,8 @@ json_t *evaluation_json(const Evaluation *evaluation, bool verbose)
 {
     const Plan *plan = evaluation->plan;
     const SimReport *report = evaluation->report;
-    json_t *memory = json_array();
-    for (uint32_t j = 0; j < report->n_devices; j++)
-        json_array_append_new(memory, json_integer((json_int_t)report->memory_bytes[j]));
+    json_t *memory = json_list(places_before(j, report->n_devices),
+                               json_integer((json_int_t)report->memory_bytes[j]));
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:s, s:o, s:o, "
         "s:i, s:o, s:o, s:b, s:I, s:s}",

@@ -110,11 +110,10 @@ static char *devices_text(const Evaluation *evaluation, const DeviceGroup *group
     const ClusterView *view = evaluation->view;
     g_autoptr(GString) text = g_string_new("");
     for (uint32_t t = 0; t < view->cluster->n_types; t++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < group->n_replicas * group->n_devices; i++)
-            n += view->device[group->device[i]].type == t
-                     ? view->device[group->device[i]].gpus
-                     : 0;
+        const uint32_t n = sum_over(uint32_t, i, group->n_replicas * group->n_devices,
+                                    view->device[group->device[i]].type == t
+                                        ? view->device[group->device[i]].gpus
+                                        : 0);
         if (n > 0)
             g_string_append_printf(text, "%s%u %s", text->len ? " and " : "", n,
                                    view->cluster->type[t].name);

@@ -39,9 +39,7 @@ static void list_knobs(Survey *s)
 {
     const double more = 2, less = 0.5;
     const Cluster *cluster = s->evaluation->view->cluster;
-    bool inside = false;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        inside |= cluster->machine[i].gpus > 1;
+    const bool inside = any_of(i, cluster->n_machines, cluster->machine[i].gpus > 1);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
         const char *name = cluster->type[t].name;
         add_knob(s, g_strdup_printf("%s.rate", name), more, false);
@@ -161,9 +159,8 @@ static char *sensitivity_words_of(const Survey *s)
 static json_t *survey_json(const Survey *s)
 {
     const Plan *plan = s->evaluation->plan;
-    json_t *knobs = json_array();
-    for (uint32_t i = 0; i < s->knob->len; i++)
-        json_array_append_new(knobs, knob_json(s, &g_array_index(s->knob, Knob, i)));
+    json_t *knobs = json_list(places_before(i, s->knob->len),
+                              knob_json(s, &g_array_index(s->knob, Knob, i)));
     g_autofree char *words = sensitivity_words_of(s);
     return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:s}", "model", plan->model,
                      "cluster", plan->cluster, "planner", plan->planner, "fidelity",

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "experiments/calibration/gsl_auto.h"
 
 /* --- non-negative least squares --- */
@@ -105,10 +106,7 @@ void fit_nnls(const FitData *data, const double *weight, double *x)
 
 double fit_at(const double *a, const double *x, uint32_t k)
 {
-    double sum = 0;
-    for (uint32_t j = 0; j < k; j++)
-        sum += a[j] * x[j];
-    return sum;
+    return sum_over(double, j, k, a[j] * x[j]);
 }
 
 static double relative_error(const FitData *data, uint32_t i, const double *x)

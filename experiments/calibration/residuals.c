@@ -50,9 +50,8 @@ ResidualKind residual_kind(const Plan *plan, const Graph *graph, const ClusterVi
                          .cp = MAX(s->cp, 1),
                          .ep = ep,
                          .flops = work.tokens > 0 ? work.model_flops / work.tokens : 0};
-    bool experts = false;
-    for (OpId id = 0; id < graph_n_ops(graph) && !experts; id++)
-        experts = op_kind_is_of_experts(graph_get_op(graph, id)->kind);
+    const bool experts =
+        any_in(ops_each (op, id, graph), op_kind_is_of_experts(op->kind));
     kind.family = experts ? "experts" : s->zero == 3 ? "sharded" : "dense";
     return kind;
 }

@@ -228,10 +228,7 @@ static bool fit_all(Work *work, uint32_t threads, TrialCluster *fitted, GError *
 
 static bool any_measured(const GArray *list)
 {
-    for (uint32_t i = 0; i < list->len; i++)
-        if (trial_is_measured(trial_at(list, i)))
-            return true;
-    return false;
+    return any_of(i, list->len, trial_is_measured(trial_at(list, i)));
 }
 
 bool trial_cluster_fit(const Cluster *base, GArray *list, uint32_t threads,

@@ -419,9 +419,8 @@ static double gain_of_group(const TrialProblem *problem, uint32_t i, const doubl
 
 static double mean_error(const TrialProblem *problem, const double *time_s)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < problem->n; i++)
-        sum += fabs(log(time_s[i] / problem->measured_s[i]));
+    const double sum =
+        sum_over(double, i, problem->n, fabs(log(time_s[i] / problem->measured_s[i])));
     return sum / MAX(problem->n, 1);
 }
 

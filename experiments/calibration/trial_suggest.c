@@ -37,11 +37,9 @@ static void add_candidate(GArray *list, const Trial *like, const char *options)
 
 static bool is_known(const GArray *list, const Trial *trial, const char *options)
 {
-    array_each (const Trial, other, list)
-        if (strcmp(other->contest, trial->contest) == 0 &&
-            strcmp(other->options, options) == 0)
-            return true;
-    return false;
+    return any_in(array_each (const Trial, other, list),
+                  strcmp(other->contest, trial->contest) == 0 &&
+                      strcmp(other->options, options) == 0);
 }
 
 /* Adds strategies for the trial's model on its cluster. */

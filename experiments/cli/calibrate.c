@@ -64,9 +64,8 @@ static json_t *fit_json(const CalibrationFit *fit)
 static json_t *calibrate_report_json(const Calibration *calibration, const GArray *tables,
                                      const Own *own)
 {
-    json_t *fits = json_array();
-    for (uint32_t i = 0; i < calibration->n_fits; i++)
-        json_array_append_new(fits, fit_json(&calibration->fit[i]));
+    json_t *fits =
+        json_list(places_before(i, calibration->n_fits), fit_json(&calibration->fit[i]));
     return json_pack(
         "{s:s, s:s?, s:i, s:o, s:o, s:o, s:o, s:o, s:s}", "cluster",
         calibration->cluster->name, "output", own->output, "rows",

@@ -105,9 +105,8 @@ static json_t *whole_json(const char *name, const Cluster *cluster,
 {
     json_t *json = entry_json(name, cluster), *collectives = json_object();
     json_t *machines = json_object_get(json, "machines");
-    json_t *devices = json_array();
-    for (uint32_t i = 0; i < cluster->n_types; i++)
-        json_array_append_new(devices, type_json(&cluster->type[i]));
+    json_t *devices =
+        json_list(places_before(i, cluster->n_types), type_json(&cluster->type[i]));
     for (uint32_t i = 0; i < cluster->n_machines; i++)
         json_object_set_new(json_array_get(machines, i), "inner",
                             cluster->machine[i].gpus == 1

@@ -84,9 +84,8 @@ static char *fit_machines_of(const Trial *trial)
     const Cluster *cluster = trial->cluster;
     g_autoptr(GString) text = g_string_new(NULL);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            n += cluster->machine[i].type == t;
+        const uint32_t n =
+            sum_over(uint32_t, i, cluster->n_machines, cluster->machine[i].type == t);
         if (n > 0)
             g_string_append_printf(text, "%s%s=%u", text->len ? " " : "",
                                    cluster->type[t].name, n);

@@ -23,9 +23,8 @@ static bool write_rows(const char *file, const GArray *list, const char *names,
 /* The facts of a PyTorch trace, beside the members of all files. */
 static json_t *facts_json(const char *file, const KinetoFacts *facts)
 {
-    json_t *notes = json_array();
-    for (guint i = 0; i < facts->note->len; i++)
-        json_array_append_new(notes, json_text(facts->note->pdata[i]));
+    json_t *notes =
+        json_list(places_before(i, facts->note->len), json_text(facts->note->pdata[i]));
     return json_pack(
         "{s:s, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:s, s:i, s:i, s:i, s:o, s:o}", "file",
         file, "events", (json_int_t)facts->events, "kernels", (json_int_t)facts->kernels,

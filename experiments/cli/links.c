@@ -27,9 +27,8 @@ COMMAND_PLAIN(links)
     g_autoptr(Sheets) sheets = sheets_load(error);
     if (!sheets)
         return false;
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < sheets->n_links; i++)
-        json_array_append_new(list, links_link_json(sheets, &sheets->link[i]));
+    json_t *list = json_list(places_before(i, sheets->n_links),
+                             links_link_json(sheets, &sheets->link[i]));
     command_report(options, list, ANSWER_LINKS, NULL);
     return true;
 }

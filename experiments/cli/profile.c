@@ -138,9 +138,8 @@ static bool profile_write_file(const Own *own, const GArray *list,
                         own->backend, own->ranks, g_get_host_name());
     if (!output_take(own->output, measurements_write(list, comment), error))
         return false;
-    uint32_t ops = 0;
-    for (uint32_t i = 0; i < list->len; i++)
-        ops += g_array_index(list, Measurement, i).op < OP_KINDS;
+    const uint32_t ops = sum_over(uint32_t, i, list->len,
+                                  g_array_index(list, Measurement, i).op < OP_KINDS);
     json_t *root = json_pack("{s:s, s:i, s:i, s:i, s:s}", "output", own->output, "ops",
                              (int)ops, "collectives", (int)(list->len - ops), "ranks",
                              own->ranks, "version", KILTER_VERSION);

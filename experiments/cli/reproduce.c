@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/base/each.h"
 #include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/store/store.h"

@@ -1,4 +1,5 @@
 /* kilter run-trace: work that was recorded, or written down, instead of a plan. */
+#include "data/base/json.h"
 #include "data/base/version.h"
 #include "data/formats/format.h"
 #include "experiments/answers.h"
@@ -10,10 +11,7 @@
 
 static json_t *numbers(const uint64_t *number, uint32_t n)
 {
-    json_t *array = json_array();
-    for (uint32_t i = 0; i < n; i++)
-        json_array_append_new(array, json_integer((json_int_t)number[i]));
-    return array;
+    return json_list(places_before(i, n), json_integer((json_int_t)number[i]));
 }
 
 static json_t *simulate_tasks_devices_json(const SimTaskFileReport *report)

@@ -37,9 +37,8 @@ static void verify_say_size(const Graph *graph, double times, uint32_t devices)
     /* plain C; of an op on a device */
     const double flops_per_s = 5e8, each_bytes = 450, each_s = 3e-6;
     const double each = (double)graph_n_ops(graph) * devices;
-    double flops = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        flops += times * graph_op_flops(graph, id);
+    const double flops =
+        sum_over(double, id, graph_n_ops(graph), times *graph_op_flops(graph, id));
     g_autofree char *what = g_strdup_printf("running the %u ops of %s in float64",
                                             graph_n_ops(graph), graph_name(graph));
     planner_say(what, flops / flops_per_s + each_s * each, each_bytes * each);

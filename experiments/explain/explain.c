@@ -151,12 +151,9 @@ static json_t *describe_groups(const Stages *e, const SimTimeline *timeline)
 {
     const uint32_t n_groups = e->plan->program->n_groups;
     g_autofree double *seconds = path_seconds(timeline, n_groups);
-    json_t *list = json_array();
-    for (uint32_t g = 0; g < n_groups; g++)
-        json_array_append_new(
-            list, describe_group(e, timeline, g,
-                                 &seconds[(size_t)g * (timeline->n_lanes + 1)]));
-    return list;
+    return json_list(
+        places_before(g, n_groups),
+        describe_group(e, timeline, g, &seconds[(size_t)g * (timeline->n_lanes + 1)]));
 }
 
 /* [{"stage", "communication_s", "computation_s", "limited_by", "collectives"}]; the times add up to

@@ -10,10 +10,9 @@
 static bool contracts(const Op *op, const OpSpace *space, uint32_t input)
 {
     for (uint32_t l = 0; l < space->n_loops; l++) {
-        bool others = false;
-        for (uint32_t i = 0; i < op->n_in; i++)
-            others |= i != input && !(space->added >> i & 1u) &&
-                      space_driven_dim(space, i, l) >= 0;
+        const bool others = any_of(i, op->n_in,
+                                   i != input && !(space->added >> i & 1u) &&
+                                       space_driven_dim(space, i, l) >= 0);
         if (!others && space_driven_dim(space, input, l) >= 0)
             return true;
     }

@@ -57,10 +57,8 @@ static bool shards_is_uneven(const Plan *plan, const Split *split)
 {
     static const double visible = 1.05;
     const double *ratio = &plan->ratio[(size_t)split->segment * plan->n_devices];
-    for (uint32_t j = 0; j < plan->n_devices; j++)
-        if (split->count[j] > ratio[j] * split->units * visible)
-            return true;
-    return false;
+    return any_of(j, plan->n_devices,
+                  split->count[j] > ratio[j] * split->units * visible);
 }
 
 json_t *explain_shards(const Plan *plan, const Graph *graph)

@@ -24,10 +24,8 @@ typedef struct {
 
 static uint32_t alike(const Picture *p, uint32_t device)
 {
-    uint32_t n = 0;
-    for (uint32_t j = 0; j < p->timeline->n_devices; j++)
-        n += p->timeline->lane[j] == p->timeline->lane[device];
-    return n;
+    return sum_over(uint32_t, j, p->timeline->n_devices,
+                    p->timeline->lane[j] == p->timeline->lane[device]);
 }
 
 /* The first device of each lane; the lane that computes longest takes the last row if it had
@@ -149,9 +147,7 @@ static bool is_on(const SimTimeline *t, const SimSpan *span, uint32_t device)
 {
     uint32_t n;
     const uint32_t *lane = sim_span_lanes(t, span, &n);
-    bool on = false;
-    for (uint32_t k = 0; k < n; k++)
-        on |= lane[k] == t->lane[device];
+    const bool on = any_of(k, n, lane[k] == t->lane[device]);
     return on;
 }
 

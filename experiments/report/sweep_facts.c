@@ -545,9 +545,7 @@ static json_t *sweep_row(const Sweep *s, uint32_t i)
 /* Values to pick in the table of all rows: of the settings and the planners. */
 static void sweep_rows(const Sweep *s, json_t *facts)
 {
-    json_t *rows = json_array();
-    for (uint32_t i = 0; i < MIN(s->n, MOST_ROWS); i++)
-        json_array_append_new(rows, sweep_row(s, i));
+    json_t *rows = json_list(places_before(i, MIN(s->n, MOST_ROWS)), sweep_row(s, i));
     json_object_update_new(facts, json_pack("{s:o, s:i, s:o}", "rows", rows, "rows_left",
                                             (int)(s->n - MIN(s->n, MOST_ROWS)), "picks",
                                             json_texts(s->by.label)));

@@ -120,9 +120,8 @@ double baseline_predict(const BaselineFit *fit, Baseline baseline,
                         const BaselinePoint *point)
 {
     if (baseline == BASELINE_RIDGE) {
-        double sum = 0;
-        for (uint32_t j = 0; j < BASELINE_TERMS; j++)
-            sum += fit->weight[j] * point->term[j];
+        const double sum =
+            sum_over(double, j, BASELINE_TERMS, fit->weight[j] * point->term[j]);
         return exp(sum);
     }
     const double *own = g_hash_table_lookup(fit->own, point->kind);

@@ -137,10 +137,7 @@ char *evaluation_misfit(const Evaluation *evaluation)
 /* Whether machines of several GPUs are devices of the plan, with one share for all of them. */
 static bool has_whole_machines(const ClusterView *view)
 {
-    for (uint32_t d = 0; d < view->n_devices; d++)
-        if (view->device[d].gpus > 1)
-            return true;
-    return false;
+    return any_of(d, view->n_devices, view->device[d].gpus > 1);
 }
 
 char *evaluation_ways_to_fit(const Evaluation *evaluation)

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/json.h"
@@ -19,10 +20,8 @@ static const char *const OWNER[] = {"model.", "cluster.", "planner.", "simulatio
 
 static bool is_named(const char *key)
 {
-    for (uint32_t i = 0; i < G_N_ELEMENTS(OWNER); i++)
-        if (g_str_has_prefix(key, OWNER[i]) && key[strlen(OWNER[i])])
-            return true;
-    return false;
+    return any_of(i, G_N_ELEMENTS(OWNER),
+                  g_str_has_prefix(key, OWNER[i]) && key[strlen(OWNER[i])]);
 }
 
 /* The named axes of a text, in its order; none if it is not YAML, as the reader reports later. */

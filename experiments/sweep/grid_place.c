@@ -72,10 +72,7 @@ static bool excluded_by(const Grid *grid, const GridPlace *place, const Exclusio
 bool grid_excludes(const Grid *grid, const GridPlace *place)
 {
     const ExperimentText *text = grid->file->text;
-    for (uint32_t i = 0; i < text->n_exclude; i++)
-        if (excluded_by(grid, place, &text->exclude[i]))
-            return true;
-    return false;
+    return any_of(i, text->n_exclude, excluded_by(grid, place, &text->exclude[i]));
 }
 
 char *grid_axes(const Grid *grid, const GridPlace *place)

@@ -107,9 +107,8 @@ static json_t *files_json(const Configuration *c)
     g_auto(GStrv) list = planner_options_files(c->options);
     for (char **file = list; *file; file++)
         add_file(files, *file);
-    bool priced = false;
-    for (uint32_t t = 0; t < c->cluster->n_types; t++)
-        priced |= c->cluster->type[t].kernels != NULL;
+    const bool priced =
+        any_of(t, c->cluster->n_types, c->cluster->type[t].kernels != NULL);
     if (priced && c->options->sim.costs == SIM_COSTS_KERNELS)
         add_file(files, "kernels.yaml");
     g_auto(GStrv) held = planner_runtime_files(c->planner, c->options, c->cluster);

@@ -138,9 +138,8 @@ double sim_divided_bound_s(const DeviceKinds *found, uint32_t n, const double *s
                       edges = g_array_new(FALSE, TRUE, sizeof(Edge));
     for (uint32_t k = 0; k < found->n; k++) {
         const Kind kind = {found->count[k], 0, seconds + (size_t)k * n};
-        double whole = 0;
-        for (uint32_t i = 0; i < n; i++)
-            whole += isfinite(kind.seconds[i]) ? kind.seconds[i] : 0;
+        const double whole =
+            sum_over(double, i, n, isfinite(kind.seconds[i]) ? kind.seconds[i] : 0);
         g_array_append_val(kinds, kind);
         g_array_index(kinds, Kind, k).price = whole > 0 ? 1 / whole : 1;
     }

@@ -6,11 +6,10 @@ static bool alike(const ClusterView *view, uint32_t n_splits, const double *shar
                   uint32_t a, uint32_t b)
 {
     KILTER_ASSERT(a < view->n_devices && b < view->n_devices);
-    for (uint32_t k = 0; k < n_splits; k++)
-        if (share[(size_t)k * view->n_devices + a] !=
-            share[(size_t)k * view->n_devices + b])
-            return false;
-    return device_compare(&view->device[a], &view->device[b]) == 0;
+    return all_of(k, n_splits,
+                  share[(size_t)k * view->n_devices + a] ==
+                      share[(size_t)k * view->n_devices + b]) &&
+           device_compare(&view->device[a], &view->device[b]) == 0;
 }
 
 SimKinds sim_kinds(const ClusterView *view, uint32_t n_splits, const double *share)

@@ -45,10 +45,7 @@ static double *live_bytes(const Points *l)
 /* Whether a >= b in every column. */
 static bool covers(const double *a, const double *b, uint32_t width)
 {
-    for (uint32_t i = 0; i < width; i++)
-        if (a[i] < b[i])
-            return false;
-    return true;
+    return !any_of(i, width, a[i] < b[i]);
 }
 
 /* Whether the row before covers row `i`, or the one after does and is larger: as memory grows and

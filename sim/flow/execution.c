@@ -3,7 +3,6 @@
  * send and a receive. */
 #include <math.h>
 
-#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
 #include "data/formats/trace/trace.h"

@@ -85,10 +85,7 @@ static double merge(GArray *intervals)
             interval[kept++] = interval[i];
     }
     g_array_set_size(intervals, kept);
-    double sum = 0;
-    for (uint32_t i = 0; i < kept; i++)
-        sum += interval[i].end_s - interval[i].start_s;
-    return sum;
+    return sum_over(double, i, kept, interval[i].end_s - interval[i].start_s);
 }
 
 /* Length of the intersection of two lists of merged intervals. */

@@ -26,11 +26,10 @@ enum { NOBODY = UINT32_MAX };
  * links the GPUs of a machine differ, and with domains and regions the machines. */
 static bool is_star(const Cluster *cluster)
 {
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        if (cluster->machine[i].peers || cluster->machine[i].domain ||
-            cluster->machine[i].region)
-            return false;
-    return !cluster->network || cluster->network->kind == NETWORK_STAR;
+    return !any_of(i, cluster->n_machines,
+                   cluster->machine[i].peers || cluster->machine[i].domain ||
+                       cluster->machine[i].region) &&
+           (!cluster->network || cluster->network->kind == NETWORK_STAR);
 }
 
 static bool is_alike(const ClusterView *view, uint32_t a, uint32_t b)

@@ -197,10 +197,8 @@ void coupling_join(SimShare *share, SimFlowId id, uint32_t bottleneck)
 
 static double sum_weights(const SimShare *share, const Pair *pair)
 {
-    double weight = 0;
-    for (uint32_t i = 0; i < pair->n; i++)
-        weight += share_weight(share, pair->member[i].flow, pair->member[i].use);
-    return weight;
+    return sum_over(double, i, pair->n,
+                    share_weight(share, pair->member[i].flow, pair->member[i].use));
 }
 
 void coupling_leave(SimShare *share, SimFlowId id)

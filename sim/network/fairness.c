@@ -158,10 +158,7 @@ static void end_alone(SimShare *share, SimFlowId id, double now_s)
 
 static bool fairness_is_alone(const SimShare *share, const Sharer *f)
 {
-    for (uint32_t k = 0; k < f->n_uses; k++)
-        if (share->link[f->use[k].link].n > 0)
-            return false;
-    return true;
+    return !any_of(k, f->n_uses, share->link[f->use[k].link].n > 0);
 }
 
 void share_add(SimShare *share, SimFlowId id, double now_s)

@@ -27,10 +27,7 @@ static double of_set(const SimPartSplit *split, const DeviceGroup *group,
 {
     const uint32_t n_shards = group_shards(group);
     const double *set = &split->replica[replica - replica % n_shards];
-    double sum = 0;
-    for (uint32_t s = 0; s < n_shards; s++)
-        sum += set[s];
-    return sum;
+    return sum_over(double, s, n_shards, set[s]);
 }
 
 /* Shares of a split from its counts, or from the ratios. Where no form divides a replica's part of
@@ -278,10 +275,7 @@ typedef struct {
 static bool has_outer(const SimParts *parts, const Instr *instr)
 {
     const Op *op = graph_get_op(parts->layout.graph, instr->op);
-    for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
-        if (form_outer(instr->form[i]))
-            return true;
-    return false;
+    return any_of(i, op->n_in + op->n_out, form_outer(instr->form[i]));
 }
 
 /* The kind of split that divides the loop where shards and the devices of a replica divide the same

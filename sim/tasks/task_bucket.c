@@ -173,8 +173,5 @@ bool task_uses_held(const Lower *lower, const Instr *instr)
     if (op->pass == PASS_FORWARD && lower->sim->plan->strategy.pp <= 1 &&
         task_instr(lower, held_at(lower, 0)->instr)->moves)
         return true;
-    for (uint32_t i = 0; i < op->n_in; i++)
-        if (is_held(lower, instr, op->in[i], instr->form[i]))
-            return true;
-    return false;
+    return any_of(i, op->n_in, is_held(lower, instr, op->in[i], instr->form[i]));
 }

@@ -23,9 +23,9 @@ double sim_overlap_part(const Device *device, Collective kind, uint32_t n)
 
 TaskOverlap *task_overlap_new(const ClusterView *view, uint32_t n_groups)
 {
-    bool any = false;
-    for (uint32_t d = 0; d < view->n_devices && !any; d++)
-        any = view->device[d].kernels && view->device[d].kernels->stack.overlap > 0;
+    const bool any =
+        any_of(d, view->n_devices,
+               view->device[d].kernels && view->device[d].kernels->stack.overlap > 0);
     return any ? g_new0(TaskOverlap, n_groups) : NULL;
 }
 

@@ -147,10 +147,10 @@ void task_ring_attention(Lower *lower, const Instr *instr, double seconds)
     const Op *op = graph_get_op(lower->sim->graph, instr->op);
     const DeviceGroup *group = &lower->sim->parts->layout.group[instr->group];
     const uint32_t n = sim_axis_extent(group, group->n_heads ? AXIS_RINGS : AXIS_SHARDS);
-    bool reads = false;
-    for (uint32_t i = 0; i < op->n_in; i++)
-        reads |= lower->ring->rings[op->in[i]] > 0 &&
-                 graph_tensor(lower->sim->graph, op->in[i])->role != ROLE_GRADIENT;
+    const bool reads =
+        any_of(i, op->n_in,
+               lower->ring->rings[op->in[i]] > 0 &&
+                   graph_tensor(lower->sim->graph, op->in[i])->role != ROLE_GRADIENT);
     if (!reads || n == 1)
         return;
     const double most = seconds * (1 - 1.0 / n), hidden = fmin(most, of->open_s);

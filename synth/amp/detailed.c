@@ -191,10 +191,10 @@ void amp_find_meetings(const AmpCosting *c, AmpRows *rows)
     const uint32_t n_machines = c->cluster->n_machines;
     g_autofree bool *passes = g_new0(bool, (size_t)pp *n_machines);
     for (uint32_t g = 0; g < pp; g++) {
-        bool leaves = false;
-        for (uint32_t t = 0; t < c->s->tmp; t++)
-            leaves |= amp_find_machines(c->cluster, amp_group_at(c, g, 0) + t, c->s->dp,
-                                        c->s->tmp, c->member) > 1;
+        const bool leaves =
+            any_of(t, c->s->tmp,
+                   amp_find_machines(c->cluster, amp_group_at(c, g, 0) + t, c->s->dp,
+                                     c->s->tmp, c->member) > 1);
         for (uint32_t i = 0; leaves && i < n; i++)
             passes[g * n_machines + c->cluster->machine[amp_group_at(c, g, 0)[i]]] = true;
     }

@@ -136,9 +136,8 @@ bool amp_is_lost(const AmpSearch *search, const AmpDegrees *choice, double upper
     uint32_t devices = 0;
     double n_states = 1;
     for (uint32_t t = 0; t < model->n_types; t++) {
-        uint32_t here = 0;
-        for (uint32_t d = 0; d < cluster->n_devices; d++)
-            here += cluster->type[d] == t;
+        const uint32_t here =
+            sum_over(uint32_t, d, cluster->n_devices, cluster->type[d] == t);
         devices += here;
         n_states *= here > 0 ? devices / (choice->dp * choice->tmp) + 1.0 : 1;
         if (n_states > MOST_STATES)

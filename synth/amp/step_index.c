@@ -39,10 +39,9 @@ static bool same_times(const AmpModel *model, const AmpSteps *steps, uint32_t a,
     for (size_t r = 0; r < rows; r++)
         if (steps->time_s[r * n + a] != steps->time_s[r * n + b])
             return false;
-    for (uint32_t t = 0; t < model->n_types; t++)
-        if (steps->launch_s[(size_t)t * n + a] != steps->launch_s[(size_t)t * n + b])
-            return false;
-    return true;
+    return all_of(t, model->n_types,
+                  steps->launch_s[(size_t)t * n + a] ==
+                      steps->launch_s[(size_t)t * n + b]);
 }
 
 static bool same_gradients(const AmpSteps *steps, uint32_t a, uint32_t b)
@@ -50,11 +49,9 @@ static bool same_gradients(const AmpSteps *steps, uint32_t a, uint32_t b)
     const uint32_t *first = steps->first_gradient;
     if (first[a + 1] - first[a] != first[b + 1] - first[b])
         return false;
-    for (uint32_t k = 0; k < first[a + 1] - first[a]; k++)
-        if (g_array_index(steps->gradient, AmpGradient, first[a] + k).kind !=
-            g_array_index(steps->gradient, AmpGradient, first[b] + k).kind)
-            return false;
-    return true;
+    return all_of(k, first[a + 1] - first[a],
+                  g_array_index(steps->gradient, AmpGradient, first[a] + k).kind ==
+                      g_array_index(steps->gradient, AmpGradient, first[b] + k).kind);
 }
 
 /* Whether the steps of two layers in a pass, first[p] and first[q] on, are equal. */

@@ -212,10 +212,10 @@ static bool is_under_way(const Sync *sync, double now)
 static double speed_of(const Walk *w, const Sync *sync, uint32_t group, double now)
 {
     KILTER_ASSERT(now >= 0);
-    uint32_t n = 0;
-    for (uint32_t g = 0; g < w->n_groups; g++)
-        n += is_under_way(&sync[g], now) &&
-             (g == group || w->rows->meet[group * w->n_groups + g]);
+    const uint32_t n =
+        sum_over(uint32_t, g, w->n_groups,
+                 is_under_way(&sync[g], now) &&
+                     (g == group || w->rows->meet[group * w->n_groups + g]));
     return is_under_way(&sync[group], now) ? 1.0 / n : 0;
 }
 

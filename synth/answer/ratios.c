@@ -77,10 +77,7 @@ static const double SAME = 1e-9;
 
 bool ratios_same(const double *a, const double *b, uint32_t n)
 {
-    for (uint32_t j = 0; j < n; j++)
-        if (fabs(a[j] - b[j]) > SAME)
-            return false;
-    return true;
+    return !any_of(j, n, fabs(a[j] - b[j]) > SAME);
 }
 
 const double RATIOS_ROOM[] = {1, 0.98, 0.95, 0.9};

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/order.h"
 
@@ -28,10 +27,9 @@ typedef struct {
 
 static bool same_counts(const Climb *c, uint32_t a, uint32_t b)
 {
-    for (uint32_t k = 0; k < c->linear->n_splits; k++)
-        if (c->split[k] && c->split[k]->count[a] != c->split[k]->count[b])
-            return false;
-    return device_compare(&c->view->device[a], &c->view->device[b]) == 0;
+    return !any_of(k, c->linear->n_splits,
+                   c->split[k] && c->split[k]->count[a] != c->split[k]->count[b]) &&
+           device_compare(&c->view->device[a], &c->view->device[b]) == 0;
 }
 
 static Groups rounding_find_groups(const Climb *c)

@@ -89,9 +89,8 @@ static void add_machines(Portfolio *portfolio, const Cluster *cluster, bool numb
 {
     g_autofree bool *keep = g_new(bool, cluster->n_machines);
     for (uint32_t t = 0; t < cluster->n_types; t++) {
-        uint32_t n = 0;
-        for (uint32_t i = 0; i < cluster->n_machines; i++)
-            n += cluster->machine[i].type == t;
+        const uint32_t n =
+            sum_over(uint32_t, i, cluster->n_machines, cluster->machine[i].type == t);
         for (uint32_t most = numbers ? n / 2 : MIN(n / 2, 1); most > 0; most /= 2) {
             uint32_t kept = 0;
             for (uint32_t i = 0; i < cluster->n_machines; i++) {

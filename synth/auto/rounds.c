@@ -11,9 +11,9 @@
 /* Whether a planner of one program for all devices made a plan in this time. */
 static bool try_has_rival(const PortfolioChoice *choice, double most_s)
 {
-    bool has = false;
-    array_each (const PortfolioTry, t, choice->tries)
-        has |= t->iteration_s < most_s && !planner_can(t->planner, PLANNER_GROUPS);
+    const bool has =
+        any_in(array_each (const PortfolioTry, t, choice->tries),
+               t->iteration_s < most_s && !planner_can(t->planner, PLANNER_GROUPS));
     return has;
 }
 

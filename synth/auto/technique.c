@@ -79,11 +79,10 @@ TechniqueNeeds technique_needs(const Graph *graph)
 
 bool technique_has_hosts(const Cluster *cluster)
 {
-    bool all = true;
-    for (uint32_t m = 0; m < cluster->n_machines; m++)
-        all &= cluster->machine[m].host_memory_bytes > 0 &&
-               cluster->machine[m].host_link > 0 &&
-               cluster->machine[m].host_bandwidth > 0;
+    const bool all = all_of(m, cluster->n_machines,
+                            cluster->machine[m].host_memory_bytes > 0 &&
+                                cluster->machine[m].host_link > 0 &&
+                                cluster->machine[m].host_bandwidth > 0);
     return all;
 }
 

@@ -189,10 +189,7 @@ bool alternation_balance(Alternation *a, Known *known, double *ratio, bool *feas
 /* Whether the ratios occurred before: convergence, or an oscillation. */
 static bool seen(const GPtrArray *history, const double *ratio, uint32_t n)
 {
-    for (uint32_t i = 0; i < history->len; i++)
-        if (ratios_same(history->pdata[i], ratio, n))
-            return true;
-    return false;
+    return any_of(i, history->len, ratios_same(history->pdata[i], ratio, n));
 }
 
 bool alternation_round(Alternation *a, double *ratio, const double *memory_s,

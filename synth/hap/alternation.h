@@ -53,9 +53,7 @@ static inline bool alternation_fits(const Alternation *a)
 static inline bool alternation_has_few_units(const Plan *plan)
 {
     enum { FEW = 16 };
-    bool few = false;
-    for (uint32_t k = 0; k < plan->n_splits; k++)
-        few |= plan->split[k].units <= FEW;
+    const bool few = any_of(k, plan->n_splits, plan->split[k].units <= FEW);
     return few;
 }
 

@@ -382,10 +382,7 @@ static double *charge_box(const Certifier *c, const CertifierBox *box)
 /* Whether no kind's shares differ by more than a part of an even share. */
 static bool is_narrow(const Certifier *c, const CertifierBox *box, double part)
 {
-    for (uint32_t k = 0; k < c->kinds.n; k++)
-        if ((box->hi[k] - box->lo[k]) * c->view->n_devices > part)
-            return false;
-    return true;
+    return !any_of(k, c->kinds.n, (box->hi[k] - box->lo[k]) * c->view->n_devices > part);
 }
 
 /* Raises the bound of a box by limiting memory, and looks for better plans there. */

@@ -322,9 +322,8 @@ static bool duplex_convert(const DuplexProblem *p, const DuplexNode *node,
             continue;
         const DuplexConversion *one =
             &(*p->conversion[node->in[k]])[from[k]][choice->in[k]];
-        bool again = false;
-        for (uint32_t j = 0; j < k; j++)
-            again |= node->in[j] == node->in[k] && choice->in[j] == choice->in[k];
+        const bool again =
+            any_of(j, k, node->in[j] == node->in[k] && choice->in[j] == choice->in[k]);
         if (!one->can)
             return false;
         if (again)

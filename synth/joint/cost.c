@@ -27,10 +27,7 @@ JointEntry joint_entry_new(uint32_t n_layers, uint32_t dp, uint32_t tp)
 
 static bool is_never_more(const double *a, const double *b, uint32_t n)
 {
-    for (uint32_t l = 0; l < n; l++)
-        if (a[l + 1] - a[l] > b[l + 1] - b[l])
-            return false;
-    return true;
+    return !any_of(l, n, a[l + 1] - a[l] > b[l + 1] - b[l]);
 }
 
 static bool is_no_slower(const JointEntry *a, const JointEntry *b, uint32_t n)

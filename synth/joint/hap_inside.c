@@ -196,9 +196,9 @@ static double *in_order(const Base *base, const JointDevices *devices)
     double *ratio = g_new(double, base->plan->n_devices);
     uint32_t n = 0;
     for (uint32_t i = 0; i < devices->n; i++) {
-        uint32_t first = 0;
-        for (uint32_t k = 0; k < devices->n; k++)
-            first += devices->machine[k] < devices->machine[i] ? devices->gpus[k] : 0;
+        const uint32_t first =
+            sum_over(uint32_t, k, devices->n,
+                     devices->machine[k] < devices->machine[i] ? devices->gpus[k] : 0);
         for (uint32_t d = 0; d < devices->gpus[i]; d++)
             ratio[n++] = base->plan->ratio[first + d];
     }

@@ -10,9 +10,9 @@ JointPipeline joint_copy(const JointPipeline *pipeline)
 
 bool joint_is_inside(const JointProblem *p, const JointPipeline *pipeline)
 {
-    bool any = false;
-    items_each (const JointStage, stage, pipeline->stage, pipeline->n_stages)
-        any |= joint_entry_of(p, stage)->inside != NULL;
+    const bool any =
+        any_in(items_each (const JointStage, stage, pipeline->stage, pipeline->n_stages),
+               joint_entry_of(p, stage)->inside != NULL);
     return any;
 }
 

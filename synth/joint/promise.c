@@ -97,10 +97,9 @@ static void promise_group(const Parts *t, JointGroup *group)
     const JointProblem *p = t->problem;
     const uint32_t n = p->n_layers;
     JointEntry e = joint_entry_new(n, 1, 1);
-    double rate = 0;
-    for (uint32_t k = 0; k < p->n_kinds; k++)
-        rate += group->use[k] * g_array_index(t->menu->kind, JointKind, k).unit /
-                t->whole_s[k];
+    const double rate = sum_over(
+        double, k, p->n_kinds,
+        group->use[k] * g_array_index(t->menu->kind, JointKind, k).unit / t->whole_s[k]);
     e.promised = true;
     e.faster = UINT32_MAX;
     e.share = 1.0 / group->n_machines;
@@ -129,10 +128,8 @@ static void lower_least(const Parts *t, JointProblem *p)
 
 static bool has_experts(const Graph *graph)
 {
-    bool any = false;
-    ops_each (op, id, graph) {
-        any |= op_experts_of_token(op->kind, &op->attr) > 0;
-    }
+    const bool any =
+        any_in(ops_each (op, id, graph), op_experts_of_token(op->kind, &op->attr) > 0);
     return any;
 }
 
@@ -156,9 +153,7 @@ void joint_promise(const JointMenu *menu, JointProblem *p)
     Parts t = {menu, p, whole_s, part};
     const bool experts = has_experts(menu->graph);
     sum_up(&t);
-    bool possible = true;
-    for (uint32_t k = 0; k < p->n_kinds; k++)
-        possible &= whole_s[k] > 0 && isfinite(whole_s[k]);
+    const bool possible = all_of(k, p->n_kinds, whole_s[k] > 0 && isfinite(whole_s[k]));
     if (!possible)
         return;
     for (uint32_t g = 0; g < p->n_groups; g++)

@@ -151,10 +151,7 @@ static bool permute(uint32_t *place, uint32_t n)
 /* Seconds of a unit of the kind for all layers. */
 static double unit_s(const JointProblem *p, uint32_t kind)
 {
-    double sum = 0;
-    for (uint32_t l = 0; l < p->n_layers; l++)
-        sum += p->least_s[kind * p->n_layers + l];
-    return sum;
+    return sum_over(double, l, p->n_layers, p->least_s[kind * p->n_layers + l]);
 }
 
 uint32_t *synth_joint_orders(const JointProblem *p, uint32_t most, uint32_t *n_orders)
@@ -437,9 +434,8 @@ static void find_least(Search *s)
     const double part = way->chunks > 0 ? 1.0 / way->chunks : way->relaxed ? 0 : 1;
     double all = 0;
     for (uint32_t k = 0; k < p->n_kinds; k++) {
-        double whole = 0;
-        for (uint32_t l = 0; l < p->n_layers; l++)
-            whole += p->least_s[k * p->n_layers + l];
+        const double whole =
+            sum_over(double, l, p->n_layers, p->least_s[k * p->n_layers + l]);
         s->price[k] = whole > 0 && isfinite(whole) ? 1 / whole : 0;
         all += s->price[k] * p->units[k];
     }
@@ -557,9 +553,8 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
 
 static bool has_promise(const JointProblem *p, const JointPipeline *pipeline)
 {
-    bool any = false;
-    for (uint32_t i = 0; i < pipeline->n_stages; i++)
-        any |= joint_entry_of(p, &pipeline->stage[i])->promised;
+    const bool any =
+        any_of(i, pipeline->n_stages, joint_entry_of(p, &pipeline->stage[i])->promised);
     return any;
 }
 

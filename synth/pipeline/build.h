@@ -120,9 +120,7 @@ static inline bool makes_sums(const Builder *b, const Instr *instr)
     if (instr->kind != INSTR_COMPUTE)
         return false;
     const Op *op = graph_get_op(b->graph, instr->op);
-    bool any = false;
-    for (uint32_t o = 0; o < op->n_out; o++)
-        any |= b->batch->form[op->out[o]] == FORM_REDUCE;
+    const bool any = any_of(o, op->n_out, b->batch->form[op->out[o]] == FORM_REDUCE);
     return any && b->batch->loop[instr->op] >= 0;
 }
 

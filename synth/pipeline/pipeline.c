@@ -241,9 +241,7 @@ static void add_parts(Builder *b, uint32_t i)
     const uint32_t group = group_at(b, i);
     if (instr->kind != INSTR_COMPUTE || graph_get_op(b->graph, instr->op)->kind != OP_ADD)
         return;
-    bool summed = false;
-    uses_each (use, b, i)
-        summed |= !is_partial(b, group, &use->of);
+    const bool summed = any_in(uses_each (use, b, i), !is_partial(b, group, &use->of));
     uses_each (use, b, i)
         if (summed)
             pipeline_sum_parts(b, group, use->of.tensor, use->of.form,

@@ -65,9 +65,7 @@ static bool takes_heads(const Builder *b, const Op *op)
 
 static bool has_experts_loop(const OpSpace *space)
 {
-    bool has = false;
-    for (uint32_t l = 0; l < space->n_loops; l++)
-        has |= space->loop[l].letter == LOOP_EXPERT;
+    const bool has = any_of(l, space->n_loops, space->loop[l].letter == LOOP_EXPERT);
     return has;
 }
 
@@ -95,10 +93,7 @@ static bool may_cut(const Builder *b, OpId id, const OpSpace *space, int loop)
 
 static bool is_sent(const Builder *b, TensorId tensor)
 {
-    array_each (const Need, need, b->needs)
-        if (need->tensor == tensor)
-            return true;
-    return false;
+    return any_in(array_each (const Need, need, b->needs), need->tensor == tensor);
 }
 
 /* The form in which an output is held: a tensor with tokens is cut along the sequence at once,

@@ -107,9 +107,7 @@ static bool rests_divided(const Builder *b, uint32_t i)
 void pipeline_find_states(Builder *b)
 {
     const SynthPipeline *p = b->pipeline;
-    bool any = false;
-    for (uint32_t g = 0; g < p->n_groups; g++)
-        any |= ranks_of(b, g) > 1;
+    const bool any = any_of(g, p->n_groups, ranks_of(b, g) > 1);
     if (!any)
         return;
     b->state = g_new0(Form, graph_n_tensors(b->graph));

@@ -187,10 +187,7 @@ char *planner_options_path(const PlannerOptions *options, const char *key, GErro
 /* Whether an option of the table is not at its default. */
 static bool any_set(const OptionTable *table, const void *own)
 {
-    for (uint32_t i = 0; i < table->n; i++)
-        if (!option_is_default(&table->row[i], own))
-            return true;
-    return false;
+    return any_of(i, table->n, !option_is_default(&table->row[i], own));
 }
 
 const char *planner_options_unsearched(const PlannerOptions *options)

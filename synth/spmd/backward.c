@@ -3,10 +3,8 @@
 
 static bool is_accumulation(const Graph *graph, OpId op, OpId candidate)
 {
-    for (uint32_t i = 0; i < graph_get_op(graph, op)->n_in; i++)
-        if (graph_accumulation(graph, op, i) == candidate)
-            return true;
-    return false;
+    return any_of(i, graph_get_op(graph, op)->n_in,
+                  graph_accumulation(graph, op, i) == candidate);
 }
 
 uint32_t backward_ops(const Graph *graph, OpId op, OpId backward[MAX_BACKWARD])

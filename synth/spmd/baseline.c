@@ -295,11 +295,9 @@ bool baseline_assign_backward(const Graph *graph, OpId id, Assignment *a)
 {
     OpId backward[MAX_BACKWARD];
     uint32_t n = backward_ops(graph, id, backward);
-    for (uint32_t k = 0; k < n; k++)
-        if (!matching_rule(graph, graph_get_op(graph, id), a, backward[k],
-                           &a->rule[backward[k]]))
-            return false;
-    return true;
+    return all_of(k, n,
+                  matching_rule(graph, graph_get_op(graph, id), a, backward[k],
+                                &a->rule[backward[k]]));
 }
 
 /* Whether op `id` contributes partial sums to the gradient of its input `i`. */

@@ -65,9 +65,7 @@ static bool assign_all_ways(const Graph *graph, OpId loss, const uint32_t *ways,
 {
     g_autofree Form *held = g_new0(Form, graph_n_tensors(graph));
     for (uint32_t l = 0; l < graph_n_layers(graph); l++) {
-        bool known = false;
-        for (uint32_t k = 0; k < l; k++)
-            known |= ways[k] == ways[l];
+        const bool known = any_of(k, l, ways[k] == ways[l]);
         if (!known)
             assign_ways(graph, loss, ways, ways[l], held, a);
     }

@@ -25,10 +25,7 @@ Coefficients coefficients_of(const Device *device, double share)
 
 bool coefficients_cover(const Coefficients *a, const Coefficients *b)
 {
-    for (uint32_t i = 0; i < COEFFICIENTS; i++)
-        if (a->c[i] < b->c[i])
-            return false;
-    return a->fitted == b->fitted;
+    return !any_of(i, COEFFICIENTS, a->c[i] < b->c[i]) && a->fitted == b->fitted;
 }
 
 void pricer_add_class(Pricer *pricer, Coefficients class)

@@ -21,11 +21,9 @@ static bool rule_over(const Graph *graph, OpId op, int l, Rule *rule)
 static uint32_t count_factors(const Op *op, const OpSpace *space, uint32_t except, int l)
 {
     KILTER_ASSERT(except <= op->n_in);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < op->n_in; i++)
-        n += i != except && !(space->added >> i & 1u) &&
-             space_driven_dim(space, i, l) >= 0;
-    return n;
+    return sum_over(uint32_t, i, op->n_in,
+                    i != except && !(space->added >> i & 1u) &&
+                        space_driven_dim(space, i, l) >= 0);
 }
 
 bool columns_rule(const Graph *graph, OpId id, bool experts, uint32_t ways, Rule *rule)

@@ -79,10 +79,9 @@ bool pricer_keep_slowest(Pricer *pricer)
     if (pricer->n_units == 0 || pricer->n_classes == 1)
         return false;
     for (uint32_t h = 0; h < pricer->n_classes; h++) {
-        double s = 0;
-        for (uint32_t u = 0; u < pricer->n_units; u++)
-            s += pricer->unit_share[u * PRICE_MAX_CLASSES + h] *
-                 pricer->class[h].c[SHARDED_FLOP];
+        const double s = sum_over(double, u, pricer->n_units,
+                                  pricer->unit_share[u * PRICE_MAX_CLASSES + h] *
+                                      pricer->class[h].c[SHARDED_FLOP]);
         if (s > longest_s) {
             longest_s = s;
             slowest = h;

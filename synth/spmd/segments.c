@@ -8,10 +8,7 @@ static bool covers(uint32_t n, const Coefficients *a, const double *a_share,
 {
     if (!coefficients_cover(a, b))
         return false;
-    for (uint32_t k = 0; k < n; k++)
-        if (a_share[k * PRICE_MAX_CLASSES] < b_share[k])
-            return false;
-    return true;
+    return !any_of(k, n, a_share[k * PRICE_MAX_CLASSES] < b_share[k]);
 }
 
 /* Adds the class of a device at its shares [n], unless a kept one is never faster or there are as

@@ -16,10 +16,10 @@ static void add_computations(const Graph *graph, OpId id, GArray *theory)
     Rule rule[OP_MAX_RULES];
     uint32_t n = op_rules(graph, id, rule);
     for (uint32_t r = 0; r < n; r++) {
-        bool holds = true;
-        for (uint32_t i = 0; i < op->n_in + op->n_out; i++)
-            holds &= form_can_hold(
-                graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in], rule[r].form[i]);
+        const bool holds =
+            all_of(i, op->n_in + op->n_out,
+                   form_can_hold(graph, i < op->n_in ? op->in[i] : op->out[i - op->n_in],
+                                 rule[r].form[i]));
         Triple triple = {.kind = TRIPLE_COMPUTE, .op = id, .rule = rule[r]};
         if (holds)
             g_array_append_val(theory, triple);

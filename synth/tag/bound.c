@@ -113,9 +113,9 @@ static uint16_t choose_split(const TagBound *b, const uint16_t *action)
     uint32_t best = 0;
     double most = -1;
     for (uint32_t i = 0; i < b->tree->n; i++) {
-        double spent = 0;
-        for (uint32_t s = 0; s < b->space->n_actions; s++)
-            spent += b->tree->alone[(size_t)i * b->space->n_actions + s];
+        const double spent =
+            sum_over(double, s, b->space->n_actions,
+                     b->tree->alone[(size_t)i * b->space->n_actions + s]);
         if (action[i] != TAG_UNDECIDED || (1 + b->switched[i]) * spent <= most)
             continue;
         most = (1 + b->switched[i]) * spent;

@@ -34,9 +34,7 @@ void tag_mean_times(const Graph *graph, const TagSpace *space, SimQuick *quick,
 Device *tag_devices_alike(const ClusterView *view)
 {
     Device *device = g_memdup2(view->device, view->n_devices * sizeof *device);
-    double sum = 0;
-    for (uint32_t j = 0; j < view->n_devices; j++)
-        sum += view->device[j].rate;
+    const double sum = sum_over(double, j, view->n_devices, view->device[j].rate);
     for (uint32_t j = 0; j < view->n_devices; j++) {
         device[j].rate = sum / view->n_devices;
         device[j].fitted = device[0].fitted;

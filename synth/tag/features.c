@@ -36,9 +36,7 @@ static void add_flow(NetCase *c, uint32_t from, uint32_t to, double bytes)
 
 static void divide_by_sum(double *value, uint32_t n)
 {
-    double sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum += value[i];
+    const double sum = sum_over(double, i, n, value[i]);
     for (uint32_t i = 0; i < n && sum > 0; i++)
         value[i] /= sum;
 }
@@ -176,9 +174,7 @@ static double log_part(double part)
 static void view_groups(const NetCase *c, NetView *v, const uint16_t *action,
                         const bool *decided)
 {
-    double all_s = 0;
-    for (uint32_t i = 0; i < v->n_groups; i++)
-        all_s += c->time_s[i];
+    const double all_s = sum_over(double, i, v->n_groups, c->time_s[i]);
     for (uint32_t i = 0; i < v->n_groups; i++) {
         double *x = &v->group[i * NET_GROUP];
         const TagAction *a = &c->space->action[action[i]];
@@ -237,9 +233,7 @@ static void view_actions(const NetCase *c, NetView *v)
     items_at (const TagAction, a, s, c->space->action, v->n_actions) {
         double *x = &v->action[s * NET_ACTION];
         const size_t at = (size_t)v->next * v->n_actions + s;
-        uint32_t n = 0;
-        for (uint32_t k = 0; k < v->n_sets; k++)
-            n += a->subset >> k & 1u;
+        const uint32_t n = sum_over(uint32_t, k, v->n_sets, a->subset >> k & 1u);
         for (uint32_t k = 0; k < v->n_sets; k++)
             v->member[s * v->n_sets + k] = (a->subset >> k & 1u) / (double)n;
         x[a->option] = 1;

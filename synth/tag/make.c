@@ -329,10 +329,8 @@ static bool search_modes(Make *m, GError **error)
 
 static bool any_fits(const Make *m)
 {
-    array_each (const Candidate, candidate, m->candidates)
-        if (candidate->fits)
-            return true;
-    return false;
+    return any_in(array_each (const Candidate, candidate, m->candidates),
+                  candidate->fits);
 }
 
 static bool tag_search(Make *m, GError **error)

@@ -150,9 +150,7 @@ static double overlap(const TagBound *b, OpId op, uint16_t group, uint16_t other
     double part = 0;
     bool all = true;
     for (uint32_t r = 0; r < n; r++) {
-        bool there = false;
-        for (uint32_t k = 0; k < m; k++)
-            there = there || in->device[k] == of->device[r];
+        const bool there = any_of(k, m, in->device[k] == of->device[r]);
         part += there ? sim_quick_share(b->quick, group, r) : 0;
         all = all && there;
     }

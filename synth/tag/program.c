@@ -186,11 +186,9 @@ static bool repeats(const Builder *b, OpId id, OpId reader)
     if (op->pass != PASS_FORWARD || b->again[id] || batch->loop[id] < 0 ||
         b->placement->group[id] != b->placement->group[reader])
         return false;
-    for (uint32_t o = 0; o < op->n_out; o++)
-        if (batch->form[op->out[o]] == FORM_REDUCE ||
-            graph_tensor(b->graph, op->out[o])->role == ROLE_LOSS)
-            return false;
-    return true;
+    return !any_of(o, op->n_out,
+                   batch->form[op->out[o]] == FORM_REDUCE ||
+                       graph_tensor(b->graph, op->out[o])->role == ROLE_LOSS);
 }
 
 /* Runs an op again after those of its layer that it reads. */

@@ -123,9 +123,8 @@ void tag_rows_weigh(TagBound *b)
     for (uint32_t i = 0; i < b->tree->n; i++)
         for (uint32_t s = 0; s < n_actions; s++) {
             const double *load = tag_rows_load(b, i, s);
-            double sum = 0;
-            for (uint32_t r = 0; r < b->n_devices + b->n_paths; r++)
-                sum += b->weight[r] * load[r];
+            const double sum =
+                sum_over(double, r, b->n_devices + b->n_paths, b->weight[r] * load[r]);
             b->tree->alone[(size_t)i * n_actions + s] = sum;
         }
     if (!b->tree->pair)

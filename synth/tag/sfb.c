@@ -199,9 +199,8 @@ static Cut *make_cut(const SfbProblem *problem, double scale)
 double synth_sfb_value(const SfbProblem *problem, const bool *duplicated)
 {
     g_autofree bool *sent = g_new0(bool, problem->n_tensors + 1);
-    double value = 0;
-    for (uint32_t i = 0; i < problem->n_ops; i++)
-        value += duplicated[i] ? problem->compute[i] - problem->saved[i] : 0;
+    double value = sum_over(double, i, problem->n_ops,
+                            duplicated[i] ? problem->compute[i] - problem->saved[i] : 0);
     items_each (const SfbRead, read, problem->read, problem->n_reads) {
         const uint32_t producer = problem->producer[read->tensor];
         if (!duplicated[read->op] || producer == SFB_NO_OP || duplicated[producer] ||

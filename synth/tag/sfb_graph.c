@@ -134,9 +134,7 @@ double synth_sfb_graph(const Graph *graph, const BatchForms *batch, const SfbCos
     ops_each (op, id, graph) {
         for (uint32_t i = 0; is_cut(batch, id) && i < op->n_in; i++) {
             const SfbRead read = {id, op->in[i]};
-            bool again = false;
-            for (uint32_t k = 0; k < i; k++)
-                again |= op->in[k] == op->in[i];
+            const bool again = any_of(k, i, op->in[k] == op->in[i]);
             if (!again)
                 g_array_append_val(reads, read);
         }

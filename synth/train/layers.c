@@ -154,11 +154,8 @@ static bool train_find_layers(const Training *t, const Again *again, bool *fits,
 static bool is_idle(const Graph *graph)
 {
     g_autofree bool *read = synth_forward_reads(graph);
-    bool idle = true;
-    for (OpId id = 0; id < graph_n_ops(graph) && idle; id++)
-        idle = graph_get_op(graph, id)->pass != PASS_FORWARD ||
-               !synth_makes_inner(graph, read, id);
-    return idle;
+    return !any_in(ops_each (op, id, graph),
+                   op->pass == PASS_FORWARD && synth_makes_inner(graph, read, id));
 }
 
 /* The faster of two ways: recomputing only these layers, or also attention's inner part in all

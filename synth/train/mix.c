@@ -139,10 +139,7 @@ static uint32_t *heaviest_first(const Graph *graph)
 
 static double all_memory(const Plan *plan)
 {
-    double sum = 0;
-    for (uint32_t j = 0; j < plan->n_devices; j++)
-        sum += (double)plan->memory_bytes[j];
-    return sum;
+    return sum_over(double, j, plan->n_devices, (double)plan->memory_bytes[j]);
 }
 
 /* Seconds that recomputing all layers takes for each byte of a GPU that it saves; 0: it saves

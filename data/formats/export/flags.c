@@ -114,10 +114,10 @@ static void add_meshes(const ExportCase *c, GString *out)
     const StrategyLayout *l = &c->layout;
     g_autoptr(GString) meshes = g_string_new(NULL), types = g_string_new(NULL);
     g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
-    bool once = true;
-    for (uint32_t p = 0; p < l->pp; p++)
-        once &= g_hash_table_add(seen, (gpointer)type_of_stage(c, p)) ||
-                strcmp(type_of_stage(c, p), type_of_stage(c, p - 1)) == 0;
+    const bool once =
+        all_of(p, l->pp,
+               g_hash_table_add(seen, (gpointer)type_of_stage(c, p)) ||
+                   strcmp(type_of_stage(c, p), type_of_stage(c, p - 1)) == 0);
     for (uint32_t p = 0, n; p < l->pp; p += n) {
         const char *type = type_of_stage(c, p);
         for (n = 1; p + n < l->pp && strcmp(type_of_stage(c, p + n), type) == 0;)

@@ -79,10 +79,9 @@ static uint32_t count_mode(const ExportCase *c, Recompute mode)
 static bool has_classes(const ExportCase *c, bool alternate)
 {
     const Recompute *mode = &c->layout.recompute[c->ends];
-    bool any = false;
-    for (uint32_t k = 0; k < c->inner; k++)
-        any |= mode[k] != RECOMPUTE_NONE && mode[k] != RECOMPUTE_FULL &&
-               ((mode[k] & RECOMPUTE_ALTERNATE) != 0) == alternate;
+    const bool any = any_of(k, c->inner,
+                            mode[k] != RECOMPUTE_NONE && mode[k] != RECOMPUTE_FULL &&
+                                ((mode[k] & RECOMPUTE_ALTERNATE) != 0) == alternate);
     return any;
 }
 
@@ -93,19 +92,18 @@ static bool is_one_mode(const ExportCase *c)
 
 static bool has_frozen(const ExportCase *c)
 {
-    bool any = false;
-    for (TensorId id = 0; id < graph_n_tensors(c->graph); id++)
-        any |= graph_tensor(c->graph, id)->frozen;
+    const bool any =
+        any_of(id, graph_n_tensors(c->graph), graph_tensor(c->graph, id)->frozen);
     return any;
 }
 
 static bool has_one_type(const ExportCase *c)
 {
     const uint32_t n = export_stage_ranks(c);
-    bool one = true;
-    for (uint32_t i = 0; i < c->layout.pp * n; i++)
-        one &= strcmp(c->view->device[c->layout.device[i]].type_name,
-                      c->view->device[c->layout.device[i / n * n]].type_name) == 0;
+    const bool one =
+        all_of(i, c->layout.pp * n,
+               strcmp(c->view->device[c->layout.device[i]].type_name,
+                      c->view->device[c->layout.device[i / n * n]].type_name) == 0);
     return one;
 }
 

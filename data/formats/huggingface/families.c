@@ -1,5 +1,4 @@
 /* The rows of data/families.yaml. */
-#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/json.h"

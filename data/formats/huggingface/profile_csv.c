@@ -1,5 +1,4 @@
 /* Profiles from the tables of data sets (data/models/profile.h). */
-#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/models/profile.h"
 

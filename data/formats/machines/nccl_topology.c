@@ -221,9 +221,7 @@ static void begin_net(Reader *reader, const char **attributes)
                             "most %.0f Mb/s)",
                             attribute(attributes, "name"), mbps,
                             reader->sheets->fastest_port / BYTES_OF_MBPS);
-    bool physical = false;
-    for (uint32_t i = 0; i < reader->depth; i++)
-        physical = physical || reader->level[i].nic;
+    const bool physical = any_of(i, reader->depth, reader->level[i].nic);
     reader->physical += physical;
     reader->physical_bandwidth += physical ? bandwidth : 0;
     reader->all_bandwidth += bandwidth;

@@ -283,10 +283,9 @@ static void name_others(MachineFile *machine)
 static void count_near(const Matrix *matrix)
 {
     for (uint32_t nic = matrix->n_gpus; nic < matrix->n; nic++) {
-        bool near = false;
-        for (uint32_t gpu = 0; gpu < matrix->n_gpus; gpu++)
-            near = near || strcmp(code_at(matrix, gpu, nic), "PIX") == 0 ||
-                   strcmp(code_at(matrix, gpu, nic), "PXB") == 0;
+        const bool near = any_of(gpu, matrix->n_gpus,
+                                 strcmp(code_at(matrix, gpu, nic), "PIX") == 0 ||
+                                     strcmp(code_at(matrix, gpu, nic), "PXB") == 0);
         matrix->machine->nics_near += near;
     }
 }

@@ -1,7 +1,6 @@
 /* Reading Kineto's traces. */
 #include "data/formats/measured/kineto.h"
 
-#include "data/base/each.h"
 #include "data/base/error.h"
 #include "data/base/free.h"
 #include "data/base/stream.h"

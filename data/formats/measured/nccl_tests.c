@@ -486,10 +486,7 @@ static bool is_type(const char *word)
 {
     static const char *const BEGIN[] = {"int",  "uint", "half", "float", "double",
                                         "char", "bf",   "f8",   "fp8"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(BEGIN); i++)
-        if (g_str_has_prefix(word, BEGIN[i]))
-            return true;
-    return false;
+    return any_of(i, G_N_ELEMENTS(BEGIN), g_str_has_prefix(word, BEGIN[i]));
 }
 
 /* Drops what programs that run others write before a row: names of hosts, times, levels, in any

@@ -69,9 +69,7 @@ static bool function(Builder *b, const OnnxNode *node, const OnnxGroup *group)
         builder_count(b->taken->approximated, node->op);
     if (b->taken)
         b->taken->activations += group->nodes > 1 && group->function != ONNX_OTHER;
-    bool part = false;
-    for (uint32_t a = 0; a < x->n_atoms; a++)
-        part |= x->atom[a].fixed;
+    const bool part = any_of(a, x->n_atoms, x->atom[a].fixed);
     const bool gate = group->function == ONNX_GELU || group->function == ONNX_SILU ||
                       (part && group->function == ONNX_OTHER);
     const Product *inner = builder_product(b, x);

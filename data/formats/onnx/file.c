@@ -210,10 +210,8 @@ static json_t *attribute_json(const OnnxFile__Attribute *attribute)
 
 static json_t *names_json(size_t n, char **name, bool *good)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, onnx_checked(json_string(name[i]), good));
-    return list;
+    return json_list(for (size_t i = 0; i < n; i++),
+                     onnx_checked(json_string(name[i]), good));
 }
 
 static json_t *attributes_json(size_t n, OnnxFile__Attribute *const *attribute)
@@ -248,10 +246,7 @@ static json_t *onnx_node_json(const OnnxFile__Node *node, bool *good)
 
 static json_t *onnx_nodes_json(size_t n, OnnxFile__Node *const *node, bool *good)
 {
-    json_t *nodes = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(nodes, onnx_node_json(node[i], good));
-    return nodes;
+    return json_list(for (size_t i = 0; i < n; i++), onnx_node_json(node[i], good));
 }
 
 static json_t *function_json(const OnnxFile__Function *function, bool *good)

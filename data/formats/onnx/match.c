@@ -102,10 +102,8 @@ static OnnxCurve *onnx_curves(const OnnxModel *model)
 static bool follows(const OnnxCurve *curve, const double *function, double factor)
 {
     static const double TOLERANCE = 0.03; /* approximations of GELU differ by 0.02 */
-    for (uint32_t p = 0; p < ONNX_POINTS; p++)
-        if (!(fabs(curve->y[p] - factor * function[p]) <= TOLERANCE * fabs(factor)))
-            return false;
-    return true;
+    return all_of(p, ONNX_POINTS,
+                  fabs(curve->y[p] - factor * function[p]) <= TOLERANCE * fabs(factor));
 }
 
 /* The function that a curve is, times *scale. */

@@ -71,10 +71,7 @@ static json_t *argument(const Exported *x, const json_t *arg, uint32_t depth)
     if (name)
         return torch_value_of(x, name);
     if (json_is_array(arg)) {
-        json_t *list = json_array();
-        elements_each (item, arg)
-            json_array_append_new(list, argument(x, item, depth - 1));
-        return list;
+        return json_list(elements_each (item, arg), argument(x, item, depth - 1));
     }
     members_each (kind, inner, arg)
         if (strcmp(kind, "as_scalar_type") == 0)

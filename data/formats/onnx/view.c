@@ -222,11 +222,9 @@ bool view_same(const View *a, const View *b)
         if (x.atom[i].size != y.atom[i].size || x.atom[i].dim != y.atom[i].dim ||
             x.atom[i].batch != y.atom[i].batch || x.atom[i].fixed || y.atom[i].fixed)
             return false;
-    for (uint32_t d = 0; d < x.rank; d++)
-        if (x.dim[d].n != y.dim[d].n ||
-            memcmp(x.dim[d].atom, y.dim[d].atom, x.dim[d].n) != 0)
-            return false;
-    return true;
+    return !any_of(d, x.rank,
+                   x.dim[d].n != y.dim[d].n ||
+                       memcmp(x.dim[d].atom, y.dim[d].atom, x.dim[d].n) != 0);
 }
 
 bool view_other_half(const View *a, const View *b)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/base/assert.h"
+#include "data/base/each.h"
 #include "data/base/free.h"
 #include "data/base/json.h"
 #include "data/base/varint.h"
@@ -45,10 +46,7 @@ bool perfetto_is_name(const char *file)
 {
     static const char *const END[] = {".pftrace", ".pftrace.gz", ".perfetto-trace",
                                       ".perfetto-trace.gz"};
-    for (uint32_t i = 0; i < G_N_ELEMENTS(END); i++)
-        if (g_str_has_suffix(file, END[i]))
-            return true;
-    return false;
+    return any_of(i, G_N_ELEMENTS(END), g_str_has_suffix(file, END[i]));
 }
 
 Perfetto *perfetto_new(void)

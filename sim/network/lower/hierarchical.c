@@ -91,18 +91,14 @@ bool lower_hierarchical(Lower *lower, GError **error)
  * the share that the GPUs of i's index get on all machines together. */
 static double sum_machine_from(const Hierarchy *h, const uint32_t *ring, uint32_t i)
 {
-    double sum = 0;
-    for (uint32_t l = 0; l < h->gpus; l++)
-        sum += lower_share_from(h->lower, ring[i / h->gpus * h->gpus + l]);
-    return sum;
+    return sum_over(double, l, h->gpus,
+                    lower_share_from(h->lower, ring[i / h->gpus * h->gpus + l]));
 }
 
 static double sum_index_to(const Hierarchy *h, const uint32_t *ring, uint32_t i)
 {
-    double sum = 0;
-    for (uint32_t m = 0; m < h->machines; m++)
-        sum += lower_share_to(h->lower, ring[m * h->gpus + i % h->gpus]);
-    return sum;
+    return sum_over(double, m, h->machines,
+                    lower_share_to(h->lower, ring[m * h->gpus + i % h->gpus]));
 }
 
 /* One round: position i sends held[i] wanted[j] V to every j of its machine (`inside`) or of

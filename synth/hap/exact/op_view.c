@@ -366,8 +366,6 @@ uint32_t op_view_plans(const Pricer *pricer, OpView *view, uint32_t p, FormSet r
 bool op_view_is_alias(const OpView *view, uint32_t o)
 {
     g_assert(o < TRANSITION_OUT && view->n_in <= TRANSITION_IN);
-    for (uint32_t i = 0; i < view->n_in; i++)
-        if (view->contribution[i] != GRAPH_NONE && view->alias[i] == (int)o)
-            return true;
-    return false;
+    return any_of(i, view->n_in,
+                  view->contribution[i] != GRAPH_NONE && view->alias[i] == (int)o);
 }

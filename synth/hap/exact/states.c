@@ -1,7 +1,6 @@
 /* Building the state graph, and its relaxation. */
 #include "synth/hap/exact/states.h"
 
-#include "data/base/each.h"
 #include "data/base/free.h"
 
 #include <math.h>
@@ -68,9 +67,7 @@ static bool prepare_live(States *s, const OpId *last, GError **error)
 
 static bool is_input(const OpView *view, TensorId tensor)
 {
-    bool input = false;
-    for (uint32_t i = 0; i < view->n_in; i++)
-        input |= view->tensor[i] == tensor;
+    const bool input = any_of(i, view->n_in, view->tensor[i] == tensor);
     return input;
 }
 

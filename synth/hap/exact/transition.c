@@ -83,10 +83,7 @@ static void read_arc(Along *s, uint32_t to)
 
 static bool within(const Along *s, const Times *times)
 {
-    for (uint32_t h = 0; h < s->c->pricer->n_classes; h++)
-        if (times->s[h] > s->limit.s[h])
-            return false;
-    return true;
+    return !any_of(h, s->c->pricer->n_classes, times->s[h] > s->limit.s[h]);
 }
 
 /* Conversions of inputs before the op, and of saved inputs before its backward. False if the arc
@@ -281,10 +278,7 @@ static void try_group(const Along *s, const Group *group)
 
 static bool transition_covers(const Pricer *pricer, const Times *a, const Times *b)
 {
-    for (uint32_t h = 0; h < pricer->n_classes; h++)
-        if (a->s[h] < b->s[h])
-            return false;
-    return true;
+    return !any_of(h, pricer->n_classes, a->s[h] < b->s[h]);
 }
 
 static GArray *find_along(Choices *c, uint32_t in, uint32_t arc, const Times *slack)

@@ -70,10 +70,7 @@ static void erase(uint64_t *set, uint32_t property)
 
 static bool includes(const Search *s, const uint64_t *larger, const uint64_t *smaller)
 {
-    for (uint32_t w = 0; w < s->n_words; w++)
-        if (smaller[w] & ~larger[w])
-            return false;
-    return true;
+    return !any_of(w, s->n_words, smaller[w] & ~larger[w]);
 }
 
 /* Line 7: the precondition holds, with the token, and the postcondition says something new. */
@@ -84,10 +81,7 @@ static bool applies(const Fused *fused, const uint64_t *set)
     for (uint32_t i = 0; i < fused->n_before; i++)
         if (!has(set, fused->before[i]))
             return false;
-    for (uint32_t i = 0; i < fused->n_after; i++)
-        if (!has(set, fused->after[i]))
-            return true;
-    return false;
+    return any_of(i, fused->n_after, !has(set, fused->after[i]));
 }
 
 /* Whether an op that is not computed yet reads the property. */

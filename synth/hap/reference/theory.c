@@ -34,11 +34,9 @@ static Form backward_form(const Graph *graph, const Op *op, const Rule *rule,
 static bool is_adjoint_output(const Graph *graph, OpId id, const Rule *rule,
                               TensorId made, Form form)
 {
-    for (uint32_t i = 0; i < graph_get_op(graph, id)->n_in; i++)
-        if (graph_contribution(graph, id, i) == made &&
-            form != reference_adjoint(rule->form[i]))
-            return false;
-    return true;
+    return !any_of(i, graph_get_op(graph, id)->n_in,
+                   graph_contribution(graph, id, i) == made &&
+                       form != reference_adjoint(rule->form[i]));
 }
 
 /* The rule of a backward op that is the adjoint of the forward op's rule. */
@@ -49,9 +47,8 @@ static bool adjoint_rule(const Graph *graph, OpId id, const Rule *forward, OpId 
     Rule all[OP_MAX_RULES];
     uint32_t n = op_rules(graph, backward, all);
     for (uint32_t r = 0; r < n; r++) {
-        bool match = true;
-        for (uint32_t i = 0; i < b->n_in; i++)
-            match &= all[r].form[i] == backward_form(graph, op, forward, b->in[i]);
+        bool match = all_of(
+            i, b->n_in, all[r].form[i] == backward_form(graph, op, forward, b->in[i]));
         for (uint32_t o = 0; o < b->n_out; o++)
             match &= is_adjoint_output(graph, id, forward, b->out[o],
                                        all[r].form[b->n_in + o]);
