@@ -25,9 +25,7 @@ typedef struct {
 /* Whether a piece has the form seconds * max_c x_c, as all terms of one segment have. */
 static bool is_largest_share(const Interior *ip, const double *a, const double *v)
 {
-    double largest = 0;
-    for (uint32_t c = 0; c < ip->n; c++)
-        largest = fmax(largest, v[c]);
+    const double largest = most_over(double, c, ip->n, 0, v[c]);
     return !any_of(c, ip->n, a[c] != 0 || (v[c] != largest && !ip->rows->idle[c]));
 }
 

@@ -133,9 +133,8 @@ static void scale_pieces(Balance *b)
 /* The limits in units of the largest memory. */
 static void scale_limits(Balance *b)
 {
-    double memory = 1;
-    for (uint32_t j = 0; j < b->view->n_devices; j++)
-        memory = fmax(memory, (double)b->view->device[j].memory_bytes);
+    const double memory = most_over(double, j, b->view->n_devices, 1,
+                                    (double)b->view->device[j].memory_bytes);
     balance_rows_scale(b->rows, 1, 1 / memory);
     b->limit_factor = 1 / memory;
 }

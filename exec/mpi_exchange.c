@@ -51,10 +51,8 @@ static ExecShard *to_of(const ExecExchange *e, uint32_t i)
 
 static uint64_t largest(const Team *team, const ExecExchange *e, const ExecShard *shard)
 {
-    uint64_t n = 0;
-    for (uint32_t r = 0; r < team->n; r++)
-        n = MAX(n, exec_shard_elements(&shard[exec_exchange_rank(e, r)]));
-    return n;
+    return most_over(uint64_t, r, team->n, 0,
+                     exec_shard_elements(&shard[exec_exchange_rank(e, r)]));
 }
 
 /* A copy of `shard` whose data lie at element `at` of a buffer. */

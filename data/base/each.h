@@ -36,13 +36,17 @@
 #define array_each(Type, item, array) \
     items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
 
-/* Whether a condition holds for some of the places from 0 to before `n`, or for all of them, and the
- * sum of a term over them:
+/* Whether a condition holds for some of the places from 0 to before `n`, or for all of them; the sum
+ * of a term over them, and the largest or the least of it and `from`:
  *
  *     any_of(m, cluster->n_machines, cluster->machine[m].gpus > 1)
  *     sum_over(double, j, n, ratio[j] * rate[j])
+ *     most_over(double, j, n, 0, report->busy_s[j])
  *
- * any_in, all_in and sum_in go along a walk: any_in(array_each (const Span, s, spans), s->late).
+ * any_in, all_in, sum_in, most_in and least_in go along a walk:
+ *
+ *     any_in(array_each (const Span, span, spans), span->late)
+ *
  * Places behind the one that decides are not looked at. */
 #define any_in(walk, condition) \
     __extension__({             \
@@ -61,10 +65,27 @@
         walk term_sum += (term); \
         term_sum;                \
     })
-#define places_before(place, n)        for (uint32_t place = 0; place < (n); place++)
-#define any_of(place, n, condition)    any_in(places_before(place, n), condition)
-#define all_of(place, n, condition)    all_in(places_before(place, n), condition)
-#define sum_over(Type, place, n, term) sum_in(Type, places_before(place, n), term)
+#define best_in(Type, walk, from, term, better) \
+    __extension__({                             \
+        Type best_term = (from);                \
+        walk                                    \
+        {                                       \
+            const Type next_term = (term);      \
+            if (next_term better best_term)     \
+                best_term = next_term;          \
+        }                                       \
+        best_term;                              \
+    })
+#define most_in(Type, walk, from, term)  best_in(Type, walk, from, term, >)
+#define least_in(Type, walk, from, term) best_in(Type, walk, from, term, <)
+#define places_before(place, n)          for (uint32_t place = 0; place < (n); place++)
+#define any_of(place, n, condition)      any_in(places_before(place, n), condition)
+#define all_of(place, n, condition)      all_in(places_before(place, n), condition)
+#define sum_over(Type, place, n, term)   sum_in(Type, places_before(place, n), term)
+#define most_over(Type, place, n, from, term) \
+    most_in(Type, places_before(place, n), from, term)
+#define least_over(Type, place, n, from, term) \
+    least_in(Type, places_before(place, n), from, term)
 
 /* All entries of a GHashTable in its order, keys and values as void *; it must not change. */
 #define table_each(key, value, table)                                           \

@@ -286,9 +286,8 @@ static void view_devices(ClusterView *view)
 static void view_links(ClusterView *view)
 {
     const Cluster *cluster = view->cluster;
-    uint32_t most_gpus = 1;
-    for (uint32_t i = 0; i < cluster->n_machines; i++)
-        most_gpus = MAX(most_gpus, cluster->machine[i].gpus);
+    const uint32_t most_gpus =
+        most_over(uint32_t, i, cluster->n_machines, 1, cluster->machine[i].gpus);
     for (uint32_t kind = 0; kind < COLLECTIVES_PRICED; kind++) {
         view->collective[kind] = cluster->n_machines > 1 ? cluster->collective[kind]
                                                          : cluster->machine[0].inner;

@@ -126,9 +126,8 @@ static bool extend_direct(Search *search, uint32_t found, uint32_t visited, uint
 {
     const bool closes = length == search->n;
     bool going = true;
-    uint32_t most = 0;
-    for (uint32_t to = 0; to < search->n; to++)
-        most = MAX(most, search->left.link[at][to]);
+    const uint32_t most =
+        most_over(uint32_t, to, search->n, 0, search->left.link[at][to]);
     for (uint32_t links = most; going && links > 0; links--)
         for (uint32_t to = !closes; going && to < (closes ? 1 : search->n); to++) {
             if (search->left.link[at][to] != links || (!closes && visited >> to & 1))

@@ -382,11 +382,10 @@ TensorId graph_updated(const Graph *graph, TensorId tensor)
 
 uint64_t graph_parameter_count(const Graph *graph)
 {
-    uint64_t count = 0;
-    for (TensorId t = 0; t < graph->tensors->len; t++)
-        if (graph_tensor(graph, t)->role == ROLE_PARAMETER)
-            count += tensor_elements(graph_tensor(graph, t));
-    return count;
+    return sum_over(uint64_t, t, graph->tensors->len,
+                    graph_tensor(graph, t)->role == ROLE_PARAMETER
+                        ? tensor_elements(graph_tensor(graph, t))
+                        : 0);
 }
 
 uint64_t tensor_elements(const Tensor *tensor)

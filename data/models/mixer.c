@@ -96,13 +96,11 @@ static TensorId keys(const Layer *l, TensorId x)
     if (f->mixer == MIXER_LATENT)
         return low_rank_keys(l, x);
     const uint32_t out[] = {f->kv_heads, f->head_size + f->value_size};
-    TensorId kv;
     const bool apart = f->shared_values || a->qk_norm >= QK_NORM_EACH || a->distances ||
                        l->sizes->own_keys;
-    if (apart)
-        kv = separate_keys(l, x);
-    else
-        kv = layer_project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
+    TensorId kv =
+        apart ? separate_keys(l, x)
+              : layer_project(l, OP_KV_PROJ, "attention.kv", x, 2, out, a->qkv_bias);
     if (!apart && a->qk_norm == QK_NORM_HEAD) {
         const TensorId gamma =
             layer_parameter(l, "attention.k.norm.weight", 1, &f->head_size);

@@ -43,11 +43,16 @@ typedef struct {
 /* A graph has at most some tens of ops per layer, so a graph of this many layers fits in memory. */
 enum { MODEL_MOST_LAYERS = 4096 };
 
+/* Adds the forward graph and returns the loss; and checks that involve several parameters: NULL, or
+ * a text saying what is wrong. */
+typedef TensorId ModelBuild(Graph *graph, const ModelParams *params);
+typedef const char *ModelCheck(const ModelParams *params);
+
 typedef struct {
     ModelInfo info;
-    TensorId (*build)(Graph *graph, const ModelParams *params);
-    const char *(*check)(const ModelParams *params); /* may be NULL */
-    ModelParam param[MODEL_MAX_PARAMS];              /* ends with key NULL */
+    ModelBuild *build;
+    ModelCheck *check;                  /* may be NULL */
+    ModelParam param[MODEL_MAX_PARAMS]; /* ends with key NULL */
     void (*finish)(Graph *graph,
                    const ModelParams *params); /* called before sealing; may be NULL */
     uint32_t gpu_experts; /* experts per GPU, if their number follows the cluster */
@@ -123,46 +128,20 @@ typedef struct {
     char **canonical; /* gets the spec that says all parameters; NULL: not wanted */
 } ModelOfFile;
 
-/* Builders: each adds the forward graph and returns the loss. */
-TensorId model_vgg19(Graph *graph, const ModelParams *params);
-TensorId model_vit(Graph *graph, const ModelParams *params);
-TensorId model_bert_base(Graph *graph, const ModelParams *params);
-/* Every `moe_every`-th layer has experts, with top-2 (sgmoe) or top-1 gating (switch). */
-TensorId model_bert_sgmoe(Graph *graph, const ModelParams *params);
-TensorId model_bert_switch(Graph *graph, const ModelParams *params);
-TensorId model_vit_sgmoe(Graph *graph, const ModelParams *params);
-TensorId model_vit_switch(Graph *graph, const ModelParams *params);
-
-TensorId model_gpt2(Graph *graph, const ModelParams *params);
-TensorId model_gpt2_fused(Graph *graph, const ModelParams *params);
-TensorId model_transgan(Graph *graph, const ModelParams *params);
-TensorId model_synthetic(Graph *graph, const ModelParams *params);
-TensorId model_vit_paper(Graph *graph, const ModelParams *params);
-TensorId model_llama(Graph *graph, const ModelParams *params);
-TensorId model_mixtral(Graph *graph, const ModelParams *params);
-TensorId model_resnet50(Graph *graph, const ModelParams *params);
-TensorId model_resnet101(Graph *graph, const ModelParams *params);
-TensorId model_inceptionv3(Graph *graph, const ModelParams *params);
-TensorId model_tag_resnet101(Graph *graph, const ModelParams *params);
-TensorId model_tag_inceptionv3(Graph *graph, const ModelParams *params);
-TensorId model_tag_transformer(Graph *graph, const ModelParams *params);
-TensorId model_tag_bert(Graph *graph, const ModelParams *params);
+/* In models with experts every `moe_every`-th layer has them, with top-2 (sgmoe) or top-1 gating
+ * (switch). */
+ModelBuild model_vgg19, model_vit, model_bert_base, model_bert_sgmoe, model_bert_switch,
+    model_vit_sgmoe, model_vit_switch, model_gpt2, model_gpt2_fused, model_transgan,
+    model_synthetic, model_vit_paper, model_llama, model_mixtral, model_resnet50,
+    model_resnet101, model_inceptionv3, model_tag_resnet101, model_tag_inceptionv3,
+    model_tag_transformer, model_tag_bert;
+ModelCheck model_vgg19_check, model_vit_check, model_transformer_check,
+    model_vit_moe_check, model_bert_moe_check, model_synthetic_check,
+    model_transgan_check, model_llama_check, model_mixtral_check, model_resnet_check,
+    model_inception_check;
 
 /* Sets the times of the ops of the differentiated graph. */
 void model_synthetic_times(Graph *graph, const ModelParams *params);
-
-/* Checks that involve several parameters; NULL, or a text saying what is wrong. */
-const char *model_vgg19_check(const ModelParams *params);
-const char *model_vit_check(const ModelParams *params);
-const char *model_transformer_check(const ModelParams *params);
-const char *model_vit_moe_check(const ModelParams *params);
-const char *model_bert_moe_check(const ModelParams *params);
-const char *model_synthetic_check(const ModelParams *params);
-const char *model_transgan_check(const ModelParams *params);
-const char *model_llama_check(const ModelParams *params);
-const char *model_mixtral_check(const ModelParams *params);
-const char *model_resnet_check(const ModelParams *params);
-const char *model_inception_check(const ModelParams *params);
 
 /* --- layers of the models of papers --- */
 

@@ -327,9 +327,7 @@ static bool check_target(const AdviseAsked *asked, const AdviseRow *row, uint32_
     const bool timed = isfinite(asked->target_s);
     if ((!timed && asked->tokens_per_s == 0) || enough)
         return true;
-    double least_s = INFINITY;
-    for (uint32_t i = 0; i < n; i++)
-        least_s = fmin(least_s, row[i].takes_s);
+    const double least_s = least_over(double, i, n, INFINITY, row[i].takes_s);
     g_autofree char *most = time_words(asked, asked->target_s),
                     *least = time_words(asked, least_s);
     if (asked->tokens_per_s == 0)

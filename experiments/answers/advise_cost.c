@@ -62,11 +62,12 @@ CLEAR_DEFINE(advise_prices_clear, AdvisePrices, prices,
 static double machine_price(const AdvisePrices *prices, const Cluster *cluster,
                             const Machine *machine)
 {
-    double sum = 0;
-    for (uint32_t t = 0; t < cluster->n_types; t++)
-        if (machine_gpus_of(machine, t) > 0)
-            sum += machine_gpus_of(machine, t) *
-                   advise_cost_number(prices->price, &cluster->type[t]);
+    const double sum =
+        sum_over(double, t, cluster->n_types,
+                 machine_gpus_of(machine, t) > 0
+                     ? machine_gpus_of(machine, t) *
+                           advise_cost_number(prices->price, &cluster->type[t])
+                     : 0);
     return isnan(sum) && machine->price > 0 ? machine->price : sum;
 }
 

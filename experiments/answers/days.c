@@ -45,11 +45,11 @@ bool days_draw(const SimCampaign *campaign, const SimCampaignReport *used,
 
 double days_save_s(const Evaluation *evaluation)
 {
-    double bytes = 0;
-    tensors_each (tensor, t, evaluation->graph) {
-        if (tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER)
-            bytes += (double)tensor_bytes(tensor);
-    }
+    const double bytes =
+        sum_in(double, tensors_each (tensor, t, evaluation->graph),
+               tensor->role == ROLE_PARAMETER || tensor->role == ROLE_OPTIMIZER
+                   ? (double)tensor_bytes(tensor)
+                   : 0);
     const double port = evaluation->view->collective[COLLECTIVE_ALL_GATHER].bandwidth;
     return port > 0 ? bytes / (port * evaluation->view->cluster->n_machines) : 0;
 }

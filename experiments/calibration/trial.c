@@ -73,10 +73,8 @@ uint32_t trial_gpus(const Trial *trial)
 
 double trial_memory_bytes(const Trial *trial)
 {
-    double least = INFINITY;
-    for (uint32_t t = 0; t < trial->cluster->n_types; t++)
-        least = fmin(least, (double)trial->cluster->type[t].memory_bytes);
-    return least;
+    return least_over(double, t, trial->cluster->n_types, INFINITY,
+                      (double)trial->cluster->type[t].memory_bytes);
 }
 
 void trial_judge_memory(const Trial *trial, double peak_bytes, MemoryVerdict *verdict)

@@ -45,9 +45,8 @@ static bool is_known(const GArray *list, const Trial *trial, const char *options
 /* Adds strategies for the trial's model on its cluster. */
 static void add_strategies(GArray *candidates, const GArray *list, const Trial *like)
 {
-    uint32_t gpus = UINT32_MAX;
-    for (uint32_t i = 0; i < like->cluster->n_machines; i++)
-        gpus = MIN(gpus, like->cluster->machine[i].gpus);
+    const uint32_t gpus = least_over(uint32_t, i, like->cluster->n_machines, UINT32_MAX,
+                                     like->cluster->machine[i].gpus);
     for (uint32_t tp = 1; tp <= MIN(gpus, MOST_DEGREE); tp *= 2)
         for (uint32_t pp = 1; pp * tp <= trial_gpus(like) && pp <= MOST_DEGREE; pp *= 2)
             for (uint32_t micro = 1; micro <= MOST_MICRO; micro *= 2) {

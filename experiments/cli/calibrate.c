@@ -117,10 +117,8 @@ static bool fill_options(const Own *own, const CommandOptions *command,
 
 static uint32_t most_ranks(const GArray *measurements)
 {
-    uint32_t ranks = 1;
-    for (uint32_t i = 0; i < measurements->len; i++)
-        ranks = MAX(ranks, g_array_index(measurements, Measurement, i).ranks);
-    return ranks;
+    return most_over(uint32_t, i, measurements->len, 1,
+                     g_array_index(measurements, Measurement, i).ranks);
 }
 
 /* Files whose rows were all passed over say why. */

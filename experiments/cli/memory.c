@@ -330,9 +330,9 @@ static json_t *memory_measured_json(const Evaluation *evaluation, const char *fi
     for (guint d = 1; d < peaks->len; d++)
         if (g_array_index(peaks, SnapshotPeak, d).allocated_bytes > most->allocated_bytes)
             most = &g_array_index(peaks, SnapshotPeak, d);
-    uint64_t predicted = 0;
-    array_each (const SimMemoryRow, row, rows)
-        predicted = MAX(predicted, row->total_bytes - row->bytes[MEMORY_RUNTIME]);
+    const uint64_t predicted =
+        most_in(uint64_t, array_each (const SimMemoryRow, row, rows), 0,
+                row->total_bytes - row->bytes[MEMORY_RUNTIME]);
     return json_pack(
         "{s:i, s:i, s:I, s:I, s:I, s:o}", "device", (int)most->device, "event",
         (int)most->event, "allocated", (json_int_t)most->allocated_bytes, "reserved",

@@ -14,10 +14,9 @@ static json_t *graph_json(const Graph *graph, const char *canonical)
 {
     const GraphFacts facts = graph_facts(graph);
     const double tokens = (double)MAX(1, facts.tokens);
-    double training = 0;
-    for (OpId id = 0; id < graph_n_ops(graph); id++)
-        if (graph_get_op(graph, id)->pass != PASS_UPDATE)
-            training += graph_op_flops(graph, id);
+    const double training = sum_over(
+        double, id, graph_n_ops(graph),
+        graph_get_op(graph, id)->pass != PASS_UPDATE ? graph_op_flops(graph, id) : 0);
     return json_pack("{s:s, s:s, s:I, s:I, s:i, s:i, s:f, s:f, s:I, s:s}", "name",
                      graph_name(graph), "model", canonical, "parameters",
                      (json_int_t)facts.parameters, "active_parameters",

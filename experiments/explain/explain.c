@@ -81,9 +81,7 @@ static json_t *describe_steps(const Stages *e, const SimReport *report)
     g_autofree double *share = sim_plan_shares(e->plan, linear);
     for (uint32_t i = 0; i < report->n_stages && i < linear->n_stages; i++) {
         g_autofree double *seconds = stage_times(e, linear, share, i);
-        double slowest = 0;
-        for (uint32_t j = 0; j < e->view->n_devices; j++)
-            slowest = fmax(slowest, seconds[j]);
+        const double slowest = most_over(double, j, e->view->n_devices, 0, seconds[j]);
         json_t *devices = json_array();
         for (uint32_t j = 0; j < e->view->n_devices; j++)
             if (slowest > 0 && seconds[j] >= slowest * (1 - 1e-9))
@@ -279,11 +277,9 @@ static double largest_share(const Explain *e, TensorId id, Form form)
              units = graph_tensor(e->graph, id)->units[form_dim(form)];
     const Split *split =
         plan_find_split(e->plan, &(Split){.segment = segment, .units = units});
-    double largest = 0;
-    for (uint32_t j = 0; j < e->plan->n_devices; j++)
-        largest = fmax(largest, split ? (double)split->count[j] / units
-                                      : e->plan->ratio[segment * e->plan->n_devices + j]);
-    return largest;
+    return most_over(double, j, e->plan->n_devices, 0,
+                     split ? (double)split->count[j] / units
+                           : e->plan->ratio[segment * e->plan->n_devices + j]);
 }
 
 static void explain_add_number(json_t *object, const char *key, double value)

@@ -280,9 +280,7 @@ static json_t *more_json(double factor)
 static json_t *league_json(const Rank *rank, guint n)
 {
     json_t *list = json_array();
-    double most = 1;
-    for (guint i = 0; i < n; i++)
-        most = fmax(most, rank[i].plans ? rank[i].regret : 1);
+    const double most = most_over(double, i, n, 1, rank[i].plans ? rank[i].regret : 1);
     for (guint i = 0; i < n; i++) {
         json_t *row = json_pack("{s:s, s:i, s:i, s:i}", "planner", rank[i].name,
                                 "results", (int)rank[i].n, "plans", (int)rank[i].plans,

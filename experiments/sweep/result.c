@@ -308,10 +308,11 @@ static json_t *pace_json(const Evaluation *evaluation)
         sim_workload(evaluation->plan, evaluation->graph, evaluation->view);
     const double time_s = report->iteration_time_s, PER_HOUR = 3600, MILLION = 1e6;
     const double units = work.tokens > 0 ? work.tokens : work.samples;
-    uint64_t left = UINT64_MAX;
-    items_at (const Device, device, j, evaluation->view->device, report->n_devices)
-        left = MIN(left, device->capacity_bytes -
-                             MIN(device->capacity_bytes, report->memory_bytes[j]));
+    const uint64_t left = least_in(
+        uint64_t,
+        items_at (const Device, device, j, evaluation->view->device, report->n_devices),
+        UINT64_MAX,
+        device->capacity_bytes - MIN(device->capacity_bytes, report->memory_bytes[j]));
     return json_pack(
         "{s:I, s:o, s:o*, s:o*, s:o*}", "memory_left_bytes", (json_int_t)left,
         "samples_per_s", json_number(work.samples / time_s), "tokens_per_s",

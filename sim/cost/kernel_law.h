@@ -14,24 +14,17 @@ typedef struct {
     bool whole;     /* the library does not split the sum */
 } LawProduct;
 
+typedef double KernelLaw(const KernelDevice *device, const Kernel *kernel,
+                         KernelReport *report);
+KernelLaw law_grouped_s, law_experts_s, law_elementwise_s, law_rows_s, law_attention_s,
+    law_convolution_s;
 double law_product_s(const KernelDevice *device, const LawProduct *product,
                      KernelReport *report);
 /* FLOP/s of the largest tiles at the clock that the board's power sustains, in (4) of products. */
 double law_power_rate(const KernelDevice *device, KernelFormat format);
-double law_grouped_s(const KernelDevice *device, const Kernel *kernel,
-                     KernelReport *report);
-double law_experts_s(const KernelDevice *device, const Kernel *kernel,
-                     KernelReport *report);
-double law_elementwise_s(const KernelDevice *device, const Kernel *kernel,
-                         KernelReport *report);
 /* Seconds of a pass over memory, with the gap before it, that no cutting into parts avoids
  * where each part takes at least floor_s. */
 double law_pass_least_s(const KernelDevice *device, double bytes, double floor_s);
-double law_rows_s(const KernelDevice *device, const Kernel *kernel, KernelReport *report);
-double law_attention_s(const KernelDevice *device, const Kernel *kernel,
-                       KernelReport *report);
-double law_convolution_s(const KernelDevice *device, const Kernel *kernel,
-                         KernelReport *report);
 
 /* The part of traffic that L2 does not hold: 0 to 1 on the log of bytes over what stays in it. */
 static inline double law_clip(double value, double low, double high)

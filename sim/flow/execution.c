@@ -225,9 +225,7 @@ static double collective_bytes(const Maker *maker, const SimTask *of, uint32_t n
                          of->collective == COLLECTIVE_GROUPED_ALL_GATHER;
     const uint32_t first =
         gathers || of->collective == COLLECTIVE_ALL_TO_ALL ? of->from : of->to;
-    double largest = 0;
-    for (uint32_t i = 0; i < n; i++)
-        largest = fmax(largest, share_of(maker, first, n, i));
+    const double largest = most_over(double, i, n, 0, share_of(maker, first, n, i));
     const double share = share_of(maker, first, n, rank);
     if (of->collective == COLLECTIVE_ALL_REDUCE)
         return *own = of->bytes;

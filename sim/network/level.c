@@ -273,10 +273,9 @@ static void solve_alone(SimShare *share, SimFlowId id, double now_s)
 {
     KILTER_ASSERT(id < share->flow_capacity);
     const Sharer *f = &share->flow[id];
-    double rate = INFINITY;
-    for (uint32_t k = 0; k < f->n_uses; k++)
-        rate = fmin(rate,
-                    share->link[f->use[k].link].bandwidth / share_weight(share, id, k));
+    const double rate =
+        least_over(double, k, f->n_uses, INFINITY,
+                   share->link[f->use[k].link].bandwidth / share_weight(share, id, k));
     clock_set_alone(share, id, rate, now_s);
 }
 

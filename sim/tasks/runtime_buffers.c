@@ -280,9 +280,8 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
 {
     if (!runtime)
         return;
-    uint32_t n_uses = 0;
-    for (uint32_t b = 0; b < buffers->n; b++)
-        n_uses = MAX(n_uses, buffers->buffer[b].first + buffers->buffer[b].n);
+    uint32_t n_uses = most_over(uint32_t, b, buffers->n, 0,
+                                buffers->buffer[b].first + buffers->buffer[b].n);
     g_autoptr(GHashTable) ends = g_hash_table_new(NULL, NULL);
     g_autofree bool *logits = g_new0(bool, graph_n_tensors(graph) + 1);
     for (OpId id = 0; id < graph_n_ops(graph); id++)

@@ -20,10 +20,11 @@ static double group_bandwidth(const AmpCluster *cluster, const uint32_t *device,
 /* A layer's time, averaged over all devices of the cluster and in proportion to the samples. */
 static double average_time(const AmpCosting *c, uint32_t l)
 {
-    double sum = 0;
-    for (uint32_t type = 0; type < c->model->n_types; type++)
-        if (c->part[type] > 0)
-            sum += c->part[type] * synth_amp_times(c->model, type, c->degree, 0)[l];
+    const double sum =
+        sum_over(double, type, c->model->n_types,
+                 c->part[type] > 0
+                     ? c->part[type] * synth_amp_times(c->model, type, c->degree, 0)[l]
+                     : 0);
     return sum * c->s->mbs / c->model->size[0];
 }
 

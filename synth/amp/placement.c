@@ -19,10 +19,7 @@ uint32_t amp_smallest_machine(const AmpCluster *cluster)
     g_autofree uint32_t *count = g_new0(uint32_t, cluster->n_machines);
     for (uint32_t d = 0; d < cluster->n_devices; d++)
         count[cluster->machine[d]]++;
-    uint32_t least = UINT32_MAX;
-    for (uint32_t m = 0; m < cluster->n_machines; m++)
-        least = MIN(least, count[m]);
-    return least;
+    return least_over(uint32_t, m, cluster->n_machines, UINT32_MAX, count[m]);
 }
 
 void amp_place_stages(AmpStrategy *strategy, const uint32_t *order)

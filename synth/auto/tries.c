@@ -96,9 +96,9 @@ bool try_is_hasty(const PortfolioRun *run)
 bool try_is_among_many(const PortfolioRun *run)
 {
     enum { MANY_GPUS = 256 };
-    uint32_t most = 0;
-    pointers_each (const PortfolioChoice, choice, run->portfolio->choices)
-        most = MAX(most, choice->gpus);
+    const uint32_t most = most_in(
+        uint32_t, pointers_each (const PortfolioChoice, choice, run->portfolio->choices),
+        0, choice->gpus);
     return most >= MANY_GPUS;
 }
 

@@ -428,9 +428,9 @@ static double find_same(const DuplexProblem *p)
     double most_s = 0;
     for (uint32_t i = 0; i < p->n_nodes; i++)
         for (uint32_t h = 0; h < p->n_classes; h++) {
-            double least_s = INFINITY;
-            array_each (const DuplexChoice, choice, p->node[i].choices)
-                least_s = fmin(least_s, choice->forward.s[h] + choice->back.s[h]);
+            const double least_s = least_in(
+                double, array_each (const DuplexChoice, choice, p->node[i].choices),
+                INFINITY, choice->forward.s[h] + choice->back.s[h]);
             work.s[h] += isfinite(least_s) ? least_s : 0;
             most_s = fmax(most_s, work.s[h]);
         }

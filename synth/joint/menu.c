@@ -80,9 +80,7 @@ static double part_s(const JointMenu *menu, const Sharing *s, uint32_t at,
 void joint_find_worth(const double *again_s, const double *less, bool *is_worth)
 {
     static const double least = 1.0 / 16;
-    double most = 0;
-    for (uint32_t m = 0; m < JOINT_MODES; m++)
-        most = fmax(most, less[m]);
+    const double most = most_over(double, m, JOINT_MODES, 0, less[m]);
     for (uint32_t m = 0; m < JOINT_MODES; m++) {
         is_worth[m] = m == 0 || less[m] > least * most;
         for (uint32_t a = 0; a < JOINT_MODES; a++)

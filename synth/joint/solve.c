@@ -515,9 +515,8 @@ void synth_joint_solve(const JointProblem *p, const JointOptions *options,
                       *work = g_new0(double, p->n_layers + 1),
                       *price = g_new0(double, p->n_kinds);
     g_autoptr(GArray) label = g_array_new(FALSE, FALSE, sizeof(Label));
-    uint32_t most_entries = 0;
-    for (uint32_t g = 0; g < p->n_groups; g++)
-        most_entries = MAX(most_entries, p->group[g].n_entries);
+    const uint32_t most_entries =
+        most_over(uint32_t, g, p->n_groups, 0, p->group[g].n_entries);
     g_autofree uint32_t *ample = g_new(uint32_t, most_entries);
     Search s = {.p = p,
                 .ample = ample,

@@ -171,9 +171,6 @@ double synth_joint_walk_s(const JointMenu *menu, const JointProblem *p,
     for (uint32_t i = 0; i < order->len; i++)
         run_step(&w, &g_array_index(order, SynthStep, i));
     const bool overlap = schedule_is_successive(pipeline->schedule, pipeline->n_stages);
-    double end = m * port_s;
-    for (uint32_t i = 0; i < w.n_groups; i++)
-        end = fmax(end,
-                   group[i].now_s + group[i].sync_s - (overlap ? group[i].first_s : 0));
-    return end;
+    return most_over(double, i, w.n_groups, m *port_s,
+                     group[i].now_s + group[i].sync_s - (overlap ? group[i].first_s : 0));
 }

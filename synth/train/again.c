@@ -86,9 +86,7 @@ const char *again_text(const uint32_t *order, uint32_t n, uint32_t n_full,
 {
     g_assert(n_full <= n);
     const bool is_none = strcmp(mode, "none") == 0;
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < n; k++)
-        most = MAX(most, order[k]);
+    const uint32_t most = most_over(uint32_t, k, n, 0, order[k]);
     g_autofree bool *full = g_new0(bool, most + 2), *in = g_new0(bool, most + 2);
     for (uint32_t k = 0; k < n; k++) {
         in[order[k]] = true;

@@ -239,7 +239,7 @@ static double cost_in(const TagTree *tree, const uint16_t *action)
 }
 
 /* The least cost of the strategies with these actions where they are decided, by brute force. */
-static double least_in(const TagTree *tree, const uint16_t *decided)
+static double least_under(const TagTree *tree, const uint16_t *decided)
 {
     g_autofree uint16_t *action = g_new0(uint16_t, tree->n);
     double least = INFINITY;
@@ -273,7 +273,7 @@ static void test_least(void **state)
                                           : (uint16_t)draw(rand, 0, (uint32_t)n - 1);
         const uint16_t *given = k % 3 ? decided : NULL;
         const double least = tag_tree_least(tree, given, best);
-        assert_close(least, least_in(tree, given), 1e-12);
+        assert_close(least, least_under(tree, given), 1e-12);
         assert_close(least, cost_in(tree, best), 1e-12);
         for (uint32_t i = 0; given && i < tree->n; i++)
             assert_true(decided[i] == TAG_UNDECIDED || decided[i] == best[i]);
@@ -303,7 +303,7 @@ static void test_serial(void **state)
         for (uint32_t part = 0; part < n; part++) {
             for (size_t i = 0; i < all; i++)
                 tree->alone[i] = bound->slow[i] + bound->sums[i] * part / (n - 1);
-            assert_close(cost_in(tree, &seen[part * tree->n]), least_in(tree, NULL),
+            assert_close(cost_in(tree, &seen[part * tree->n]), least_under(tree, NULL),
                          1e-12);
         }
     }

@@ -68,10 +68,7 @@ static bool is_down(const char *state)
     static const char *const DOWN[] = {"down", "drain", "drng",         "fail",
                                        "unk",  "maint", "unschedulable"};
     g_autofree char *lower = g_ascii_strdown(state, -1);
-    for (size_t i = 0; i < G_N_ELEMENTS(DOWN); i++)
-        if (strstr(lower, DOWN[i]))
-            return true;
-    return false;
+    return any_of(i, G_N_ELEMENTS(DOWN), strstr(lower, DOWN[i]));
 }
 
 /* Adds a node that is not there yet. */

@@ -16,9 +16,8 @@ bool lower_pairwise(Lower *lower, GError **error)
     const uint32_t n = lower->n, *ring = lower->ring;
     (void)error;
     for (uint32_t k = 1; k < n; k++) {
-        double largest = 0;
-        for (uint32_t i = 0; i < n; i++)
-            largest = fmax(largest, direct_between(lower, ring[i], ring[(i + k) % n]));
+        const double largest =
+            most_over(double, i, n, 0, direct_between(lower, ring[i], ring[(i + k) % n]));
         for (uint32_t g = 0; g < lower->n_groups; g++)
             for (uint32_t i = 0; i < n; i++) {
                 const uint32_t a = ring[(size_t)g * n + i],

@@ -58,11 +58,8 @@ bool synth_space_is_large(const SynthSpace *space)
 static double exact_bound_of(const Search *s, uint32_t cut, const Label *label)
 {
     KILTER_ASSERT(label->state < s->states->cut[cut].n_states);
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound =
-            fmax(bound, label->sum.s[h] + states_rest(s->states, cut, label->state, h));
-    return bound;
+    return most_over(double, h, s->pricer.n_classes, 0,
+                     label->sum.s[h] + states_rest(s->states, cut, label->state, h));
 }
 
 /* The bound of a label and of the labels that it stands for. */
@@ -192,10 +189,7 @@ void search_walk(Search *s, uint32_t beam)
 
 double search_relaxed_bound(const Search *s)
 {
-    double bound = 0;
-    for (uint32_t h = 0; h < s->pricer.n_classes; h++)
-        bound = fmax(bound, states_rest(s->states, 0, 0, h));
-    return bound;
+    return most_over(double, h, s->pricer.n_classes, 0, states_rest(s->states, 0, 0, h));
 }
 
 /* The least time of a label at the end; updates without a final step of their own join an earlier

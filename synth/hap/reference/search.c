@@ -180,10 +180,9 @@ static void append_costs(const Search *s, const Fused *fused, Node *node)
  * infinite bandwidth. */
 static double score(const Search *s, const Node *node)
 {
-    double most = 0;
-    for (uint32_t h = 0; h < s->pricer->n_classes; h++)
-        most = fmax(most, node->forward.s[h] + node->back.s[h] + node->update.s[h] +
-                              node->rest.s[h]);
+    const double most = most_over(double, h, s->pricer->n_classes, 0,
+                                  node->forward.s[h] + node->back.s[h] +
+                                      node->update.s[h] + node->rest.s[h]);
     return node->closed_s + most;
 }
 
