@@ -36,8 +36,9 @@
 #define array_each(Type, item, array) \
     items_each (Type, item, (Type *)(void *)(array)->data, (array)->len)
 
-/* Whether a condition holds for some of the places from 0 to before `n`, or for all of them; the sum
- * of a term over them, and the largest or the least of it and `from`:
+#ifndef __cplusplus /* which has names of its own for these */
+/* Whether a condition holds for some of the places from 0 to before `n`, or for all of them; the
+ * sum of a term over them, and the largest or the least of it and `from`:
  *
  *     any_of(m, cluster->n_machines, cluster->machine[m].gpus > 1)
  *     sum_over(double, j, n, ratio[j] * rate[j])
@@ -86,6 +87,7 @@
     most_in(Type, places_before(place, n), from, term)
 #define least_over(Type, place, n, from, term) \
     least_in(Type, places_before(place, n), from, term)
+#endif
 
 /* All entries of a GHashTable in its order, keys and values as void *; it must not change. */
 #define table_each(key, value, table)                                           \

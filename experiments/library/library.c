@@ -116,7 +116,7 @@ static json_t *parse(const char *request, GError **error)
         json_decref(root);
         return NULL;
     }
-    members_each (key, value, root) {
+    keys_each (key, root) {
         if (!names_find("member", key, MEMBER, &index, error)) {
             g_prefix_error(error, "request: ");
             json_decref(root);
