@@ -406,6 +406,11 @@ SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView 
 SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
                                 const ClusterView *view, const char *fidelity,
                                 const SimOptions *options, GError **error);
+/* Seconds of a long pipeline by flow, from the pace of a few repetitions of its middle. INFINITY:
+ * these keep no pace to 1e-3, have more than `most` instructions, or are over half of all. The
+ * options are without failures, noise and times of layers. */
+double sim_flow_estimate_s(const Plan *plan, const Graph *graph, const ClusterView *view,
+                           const SimOptions *options, uint32_t most);
 /* Adds memory over time to the report's timeline where its fidelity has recorded none. Errors as
  * sim_evaluate_with. */
 bool sim_record_memory(const Plan *plan, const Graph *graph, const ClusterView *view,

@@ -191,7 +191,7 @@ void portfolio_remember(PortfolioRun *run, Task *task)
 {
     GPtrArray *others = run->others;
     if (!run->how->flow || !task->plan || !task->report->feasible ||
-        program_whole_n(task->plan->program) > MOST_INSTRUCTIONS)
+        task->plan->program->n > MOST_INSTRUCTIONS)
         return;
     for (uint32_t i = others->len; i-- > 0;) {
         const Task *other = g_ptr_array_index(others, i);

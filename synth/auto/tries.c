@@ -201,7 +201,7 @@ double portfolio_flow_s(const PortfolioRun *run, const Plan *plan, const Graph *
     options.costs = run->options->sim.costs;
     options.time_only = true;
     if (program_whole_n(plan->program) > MOST_INSTRUCTIONS)
-        return INFINITY;
+        return sim_flow_estimate_s(plan, graph, view, &options, MOST_INSTRUCTIONS);
     g_autoptr(SimReport) report = sim_evaluate_shortly(
         plan, graph, view, fidelity_name(FIDELITY_FLOW), &options, NULL);
     return report ? report->iteration_time_s : INFINITY;

@@ -94,6 +94,26 @@ static void check_table(const char *set, const Made *made, const SimReport *all)
     }
 }
 
+/* Its time by flow follows from the pace of its middle. Returns whether that told it. */
+static bool check_flow(const char *set, const Made *made)
+{
+    static const double near = 1e-3;
+    SimOptions options;
+    sim_options_init(&options);
+    options.time_only = true;
+    const double got_s =
+        sim_flow_estimate_s(made->plan, made->graph, made->view, &options, UINT32_MAX);
+    if (isinf(got_s))
+        return false;
+    g_autoptr(SimReport) all =
+        sim_evaluate_with(made->plan, made->graph, made->view,
+                          fidelity_name(FIDELITY_FLOW), &options, NULL);
+    if (fabs(got_s / all->iteration_time_s - 1) > near)
+        fail_msg("%s: by flow: expected %g s, got %g s", set, all->iteration_time_s,
+                 got_s);
+    return true;
+}
+
 /* A plan's report by a part of its microbatches is that of the whole program. Returns whether a
  * part was enough. */
 static bool check_part(const char *set, const Made *made, const Plan *plan,
@@ -162,7 +182,7 @@ static bool check_brief(const char *set, const Made *made, const SimReport *all)
 static void test_parts_are_as_the_whole(void **state)
 {
     (void)state;
-    uint32_t n = 0, n_repeat = 0, n_times = 0, n_parts = 0, n_brief = 0;
+    uint32_t n = 0, n_repeat = 0, n_times = 0, n_parts = 0, n_brief = 0, n_flows = 0;
     for (uint32_t c = 0; c < G_N_ELEMENTS(CLUSTER); c++)
         for (uint32_t b = 0; b < G_N_ELEMENTS(BASE); b++)
             for (uint32_t s = 0; s < G_N_ELEMENTS(SCHEDULE); s++) {
@@ -184,20 +204,23 @@ static void test_parts_are_as_the_whole(void **state)
                                  fidelity_name(FIDELITY_STAGE), NULL);
                 n_brief += check_brief(set, &made, all);
                 n_times += check_part(set, &made, made.plan, all, true);
+                const bool flow = check_flow(set, &made);
+                n_flows += flow;
                 const bool part = check_part(set, &made, made.plan, all, false);
                 n_parts += part;
                 assert_true(part || !strstr(set, "ep="));
                 check_table(set, &made, all);
                 if (g_getenv("KILTER_TEST_VERBOSE"))
-                    print_message("%s %s: %d\n", CLUSTER[c], set, part);
+                    print_message("%s %s: %d, by flow %d\n", CLUSTER[c], set, part, flow);
             }
     print_message(
-        "%u plans, %u repeat a middle, %u times and %u peaks by a part, %u made "
-        "with less\n",
-        n, n_repeat, n_times, n_parts, n_brief);
+        "%u plans, %u repeat a middle, %u times, %u times by flow and %u peaks by a "
+        "part, %u made with less\n",
+        n, n_repeat, n_times, n_flows, n_parts, n_brief);
     assert_true(2 * n_times >= n);
     assert_true(2 * n_parts >= n);
     assert_true(n_brief * 8 >= n);
+    assert_true(n_flows * 5 >= n);
 }
 
 int main(void)
