@@ -106,6 +106,7 @@ static char *report_file(const char *file, const Own *own, const CommandOptions 
     char *text = NULL;
     if (!command_evaluate(&how, 2, argv, own->fidelity, options, &evaluation, error))
         return NULL;
+    evaluation_record(&evaluation);
     json_auto_t *answer =
         evaluation_simulation_json(&evaluation, options->verbose, false);
     if ((!own->campaign.days ||

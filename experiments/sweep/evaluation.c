@@ -85,8 +85,8 @@ bool evaluation_of_plan(Plan *plan, Graph *graph, const Cluster *cluster,
         return false;
     evaluation->sim = *options;
     evaluation->report =
-        sim_evaluate_with(plan, graph, evaluation->view,
-                          fidelity ? fidelity : plan_fidelity(plan), options, error);
+        sim_evaluate_shortly(plan, graph, evaluation->view,
+                             fidelity ? fidelity : plan_fidelity(plan), options, error);
     if (!evaluation->report)
         evaluation_clear(evaluation);
     else if (!costs_what_it_did(evaluation, options))
