@@ -244,6 +244,11 @@ bool strategy_is_default(const Strategy *strategy)
                   option_is_default(&strategy_table.row[i], strategy));
 }
 
+bool strategy_lays_out(const Strategy *strategy)
+{
+    return strategy_beside(strategy, "offload") != NULL;
+}
+
 const char *strategy_beside(const Strategy *strategy, const char *keys)
 {
     g_auto(GStrv) known = g_strsplit(keys, ", ", -1);

@@ -191,6 +191,8 @@ bool strategy_parse(const char *file, const char *text, size_t length, Strategy 
 struct json_t *strategy_json(const Strategy *strategy);
 
 bool strategy_is_default(const Strategy *strategy);
+/* Whether it lays out a program: pipelines of unlike stages only have states on hosts from it. */
+bool strategy_lays_out(const Strategy *strategy);
 /* The first key that is not at its default and not among `keys`, "a, b"; NULL: there is none. */
 const char *strategy_beside(const Strategy *strategy, const char *keys);
 

@@ -112,7 +112,7 @@ json_t *plan_words_layout_json(const Evaluation *evaluation)
     const Graph *graph = evaluation->graph;
     const Strategy *strategy = &evaluation->plan->strategy;
     g_auto(StrategyLayout) layout = {0};
-    if (evaluation->plan->program->n_groups == 0 || strategy_is_default(strategy) ||
+    if (evaluation->plan->program->n_groups == 0 || !strategy_lays_out(strategy) ||
         strategy->microbatches > 1 ||
         !strategy_lay_out(strategy, graph, evaluation->plan->n_devices, &layout, NULL) ||
         layout.stage)
@@ -131,7 +131,7 @@ json_t *plan_words_layout_json(const Evaluation *evaluation)
 json_t *plan_words_schedule_json(const Plan *plan)
 {
     const Strategy *s = &plan->strategy;
-    return plan->program->n_groups < 2 || strategy_is_default(s)
+    return plan->program->n_groups < 2 || !strategy_lays_out(s)
                ? json_null()
                : json_pack("{s:s, s:i, s:i}", "name",
                            schedule_name((Schedule)s->schedule), "chunks",

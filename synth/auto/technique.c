@@ -42,6 +42,7 @@ static const struct {
      "zero=3 recompute=full offload=optimizer+parameters"},
     {STRATEGIES, HOSTS, TECHNIQUE_MISFIT,
      "zero=3 recompute=full offload=optimizer+parameters+activations"},
+    {PLANNER_SHARES | PLANNER_HOSTS, 0, HOSTS, TECHNIQUE_MISFIT, "offload=optimizer"},
     {PLANNER_CERTIFIES, 0, NO_NEED, TECHNIQUE_NEAR, "bucket=25MiB"},
     {PLANNER_CERTIFIES, PLANNER_TURNS, NO_NEED, TECHNIQUE_MISFIT, "recompute=auto"},
     {PLANNER_CERTIFIES | PLANNER_ZERO, 0, NO_NEED, TECHNIQUE_MISFIT, "zero=3"},

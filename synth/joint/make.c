@@ -73,6 +73,7 @@ static bool put(const JointSearch *j, uint32_t i, GError **error)
              made.ratio);
     joint_strategy(j->menus->pdata[found->problem], j->problems->pdata[found->problem],
                    &found->pipeline, &j->plan->strategy);
+    j->plan->strategy.offload = question->options->strategy.offload;
     return answer_complete(j->answer, j->plan, question, error);
 }
 
@@ -281,6 +282,9 @@ static void make_bound(JointSearch *j)
 static bool check_options(const Question *question, uint32_t pieces, GError **error)
 {
     const Strategy *asked = &question->options->strategy;
+    if (asked->offload && strcmp(asked->offload, "optimizer") != 0)
+        return refuse(error, "joint with option 'offload': expected optimizer, got %s",
+                      asked->offload);
     return asked->microbatches <= 1 || pieces % asked->microbatches == 0 ||
            refuse(error,
                   "joint with option 'microbatches': expected a divisor of the %u pieces "
@@ -301,15 +305,19 @@ bool joint_make(const Question *question, Answer *answer, GError **error)
     if (!menu)
         return false;
     const char *target = planner_options_target(question->options);
+    const bool hosts = question->options->strategy.offload != NULL;
     g_autoptr(GArray) keeps = target ? joint_keeps(menu, target, error) : NULL;
     if (target && !keeps)
         return false;
     if (joint_is_large(menu, graph_batch(question->graph)))
         coarse = synth_joint_menu_new(question->graph, question->view, true, error);
-    else if (!target &&
+    else if (!target && !hosts &&
              !cluster_mixed(
                  question->view->cluster)) /* HAP's groups have whole machines */
         menu->promises = true;
+    menu->hosts = hosts;
+    if (coarse)
+        coarse->hosts = hosts;
     g_autoptr(GPtrArray) problems =
         g_ptr_array_new_with_free_func((GDestroyNotify)synth_joint_problem_free);
     g_autoptr(GPtrArray) menus = g_ptr_array_new();

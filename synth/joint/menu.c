@@ -286,6 +286,28 @@ static void fill_sync(JointMenu *menu, const JointGroup *group, JointEntry *e,
         e->sync_s[l + 1] = e->sync_s[l] + layer[l] + part * (update[l + 1] - update[l]);
 }
 
+/* Seconds, as prefix sums over the layers, in which hosts update a device's states: gradients go
+ * there, parameters come back, and the host's memory passes gradients once and states twice, as in
+ * sim/tasks/offload.c. Caller frees. */
+static double *host_updates(const JointMenu *menu, uint32_t tp, const uint32_t *kind,
+                            uint32_t dp)
+{
+    const AmpModel *model = menu->model;
+    const size_t row = (size_t)amp_degree(model, tp) * model->n_layers;
+    double *sum = g_new0(double, model->n_layers + 1), link = INFINITY, memory = INFINITY;
+    for (uint32_t r = 0; r < dp; r++) {
+        const uint32_t device = g_array_index(menu->kind, JointKind, kind[r]).first;
+        memory = fmin(memory, menu->cluster->host_memory[device]);
+        link = fmin(link, fmin(memory, menu->cluster->host_link[device]));
+    }
+    for (uint32_t l = 0; l < model->n_layers; l++) {
+        const double states = model->states[row + l], gradient = model->gradient[row + l];
+        add_to(sum, l,
+               (model->held[row + l] - states) / link + (gradient + 2 * states) / memory);
+    }
+    return sum;
+}
+
 /* The largest part of a microbatch on one machine. */
 static double largest_share(const JointMenu *menu, const JointEntry *e,
                             const uint32_t *kind)
@@ -313,8 +335,8 @@ static void fill_memory(const JointMenu *menu, JointEntry *e, uint32_t samples)
         const double all = model->activation[row + l] * samples;
         const double border = l > 0 ? model->steps->sent[l - 1] * samples : 0;
         const double states = model->states[row + l];
-        e->held[l + 1] = e->held[l] + model->held[row + l] -
-                         (e->divides ? states - ceil(states / e->dp) : 0);
+        const double left = menu->hosts ? 0 : e->divides ? ceil(states / e->dp) : states;
+        e->held[l + 1] = e->held[l] + model->held[row + l] - states + left;
         const double less = again ? again->less[row + l] * samples : 0;
         e->kept[l + 1] = e->kept[l] + all - less;
         e->late[l + 1] = e->late[l] + model->late[row + l] * samples;
@@ -363,7 +385,8 @@ static JointEntry fill_entry(JointMenu *menu, const JointProblem *p,
         e.weights_s[l] = sum[JOINT_WEIGHTS * (n + 1) + l];
     }
     e.share = largest_share(menu, &e, kind);
-    fill_sync(menu, group, &e, &sum[AMP_UPDATE * (n + 1)]);
+    g_autofree double *there = menu->hosts ? host_updates(menu, tp, kind, dp) : NULL;
+    fill_sync(menu, group, &e, there ? there : &sum[AMP_UPDATE * (n + 1)]);
     fill_memory(menu, &e, most);
     return e;
 }

@@ -39,6 +39,7 @@ struct JointMenu {
     /* problems promise SPMD programs, on groups of unlike devices and, in models with experts, on
      * all groups */
     bool promises;
+    bool hosts; /* optimizer states lie on hosts, which update them */
 };
 
 /* The rows of a table of passes: the passes, the part of the backward that waits, and those of the

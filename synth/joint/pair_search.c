@@ -132,6 +132,7 @@ static bool try_pair(JointSearch *j, const Found *found, GError **error)
     plan_set(plan, question->graph, question->view, g_steal_pointer(&made.program),
              made.ratio);
     strategy_init(&plan->strategy); /* unlike pipelines are none of its */
+    plan->strategy.offload = question->options->strategy.offload;
     if (!answer_complete(j->answer, plan, question, error))
         return false;
     j->answer->enough_s = 0;

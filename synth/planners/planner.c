@@ -57,7 +57,8 @@ static const Planner planner[] = {
     {"m-etf", PLANNER_GROUPS, tag_make_list, TAG_ETF, 0, 0, 2000, 4000, 16384},
     {"m-sct", PLANNER_GROUPS, tag_make_list, TAG_SCT, 0, 0, 2000, 4000, 16384},
     {"joint",
-     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_SHARES | PLANNER_TRIED | PLANNER_FIRST,
+     PLANNER_GROUPS | PLANNER_GPUS | PLANNER_SHARES | PLANNER_HOSTS | PLANNER_TRIED |
+         PLANNER_FIRST,
      joint_make, 0, 9000, 9000, 65536, 65536, 0},
 };
 

@@ -1,7 +1,7 @@
 /* Planners: methods that make a plan, behind one interface.
  *
  *     model, cluster, options  --question_open-->    Question  graph, pins and segments, checked
- *                              --question_answer-->  Answer    plan and report: rounded, evaluated, bounded
+ *                              --question_answer-->  Answer    plan and report, rounded and bounded
  *
  * A planner is a row of the table in synth/planners/planner.c (of choosers.c if it chooses among
  * the plans of others): name, abilities, and a function make(), declared in the
@@ -34,10 +34,11 @@ typedef struct Answer Answer; /* synth/answer/answer.h */
              options->backward != BACKWARD_OVERLAPPED,                                               \
       "backward, communication, noise", "whose search takes them")                                   \
     /* takes the options of pipelines: degrees, schedule, ... */                                     \
-    X(STRATEGY, planner_options_of_pipelines(options),                                               \
-      options->strategy.offload ? "offload" : "pp, dp, tmp, mbs, schedule, ...",                     \
-      options->strategy.offload ? "since searches of the others do not count what waits on hosts"    \
-                                : "since the others have no pipelines, or choose all of them")       \
+    X(STRATEGY, planner_options_of_pipelines(options), "pp, dp, tmp, mbs, schedule, ...",            \
+      "since the others have no pipelines, or choose all of them")                                   \
+    /* counts states that lie on hosts */                                                            \
+    X(HOSTS, options->strategy.offload != NULL, "offload",                                           \
+      "since searches of the others do not count what waits on hosts")                               \
     /* its replicas can divide their equal states */                                                 \
     X(ZERO, options->strategy.zero > 0 || options->strategy.zero_ranks > 0, "zero, zero_ranks",      \
       "since the others have no replicas that hold the same, or divide it where that is faster")     \
@@ -75,7 +76,8 @@ typedef enum { ABILITY_TABLE(X) } PlannerAbility;
 
 /* Stages and replicas of single GPUs. */
 enum {
-    PLANNER_PIPELINES = PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO
+    PLANNER_PIPELINES =
+        PLANNER_STRATEGY | PLANNER_GROUPS | PLANNER_GPUS | PLANNER_ZERO | PLANNER_HOSTS
 };
 
 typedef struct Planner Planner;

@@ -201,8 +201,9 @@ const char *planner_options_unsearched(const PlannerOptions *options)
 bool planner_options_of_pipelines(const PlannerOptions *options)
 {
     return planner_options_of_amp(options) ||
-           strategy_beside(&options->strategy, /* what needs no stages */
-                           "microbatches, recompute, zero, zero_ranks, pieces") != NULL;
+           strategy_beside(
+               &options->strategy, /* what needs no stages */
+               "microbatches, recompute, zero, zero_ranks, pieces, offload") != NULL;
 }
 
 bool planner_options_of_amp(const PlannerOptions *options)

@@ -19,7 +19,7 @@ static bool check_same(const char *model, const char *cluster, const char *set)
                                        "iteration_time_s"};
     g_autoptr(GError) error = NULL;
     g_auto(Made) joint = made_plan("joint", model, cluster, set), manual = {0};
-    if (strategy_is_default(&joint.plan->strategy))
+    if (!strategy_lays_out(&joint.plan->strategy))
         return false;
     manual.cluster = cluster_load(cluster, &error);
     manual.view = cluster_view(manual.cluster, GRANULARITY_GPU);
@@ -70,6 +70,34 @@ static void test_manual_makes_the_same(void **state)
     assert_true(found >= 3);
 }
 
+/* Where optimizer states don't fit GPUs, they lie on hosts, also those of unlike stages, which no
+ * strategy lays out; and its time is that of its plan. */
+static void test_states_on_hosts(void **state)
+{
+    (void)state;
+#define HOST "host_memory=512GB,host_link=25GB/s,host_bandwidth=200GB/s"
+    static const char model[] = "llama-3.1-8b:seq=1024,global_batch=8,precision=bf16",
+                      cluster[] =
+                          "2xrtx-4090@2xib-hdr," HOST "+2xrtx-3090@2xib-hdr," HOST,
+                      set[] = "offload=optimizer";
+    g_auto(Made) without = make("joint", model, cluster, "", NULL),
+                 unlike = made_plan("joint", model, cluster, set),
+                 amp = made_plan("amp", model, cluster, set);
+    assert_true(!without.plan || !without.plan->feasible);
+    assert_true(unlike.plan->feasible);
+    assert_true(unlike.plan->iteration_time_s < .9 * amp.plan->iteration_time_s);
+    assert_false(strategy_lays_out(&unlike.plan->strategy));
+    assert_string_equal(unlike.plan->strategy.offload, "optimizer");
+    assert_true(unlike.plan->lower_bound_s <= unlike.plan->iteration_time_s);
+    json_t *json = plan_json(&unlike);
+    assert_string_equal(
+        json_string_value(json_object_get(json_object_get(json, "strategy"), "offload")),
+        "optimizer");
+    json_decref(json);
+    assert_true(check_same("gpt2:layers=8,global_batch=64,precision=mixed",
+                           "4xrtx-4090," HOST, set));
+}
+
 /* One stage on equal GPUs runs the same under any schedule: it has one that frameworks run. With
  * one microbatch GPipe's was none of them, and with two its order was none. */
 static void test_one_stage_is_exported(void **state)
@@ -112,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_manual_makes_the_same),
+        cmocka_unit_test(test_states_on_hosts),
         cmocka_unit_test(test_one_stage_is_exported),
         cmocka_unit_test(test_ranks_are_started),
     };

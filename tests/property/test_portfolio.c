@@ -489,8 +489,7 @@ static bool says_precision(const char *model)
 {
     bool says = false;
     g_autoptr(GError) error = NULL;
-    g_autoptr(Cluster) cluster =
-        cluster_load("star:hosts=1,bandwidth=1Gb/s,latency=1us", &error);
+    g_autoptr(Cluster) cluster = cluster_load("1xa100-80g", &error);
     assert_no_error(error);
     g_autoptr(Portfolio) portfolio = by_auto(model, cluster);
     pointers_each (const char, note, portfolio->notes) {

@@ -65,7 +65,7 @@ bool export_case_init(ExportCase *c, GError **error)
     export_case_of(c);
     c->strategy = &c->plan->strategy;
     c->has_strategy =
-        !strategy_is_default(c->strategy) &&
+        strategy_lays_out(c->strategy) &&
         strategy_lay_out(c->strategy, c->graph, c->plan->n_devices, &c->layout, NULL) &&
         is_laid_out(c);
     c->micro_batch =
