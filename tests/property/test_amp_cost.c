@@ -314,6 +314,119 @@ static void test_divided(void **state)
     amp_setup_clear(&c.setup);
 }
 
+/* Whether some stages take all layers from `first` on in time, with so many devices of each type
+ * left for whole stages; each stage is of the slowest of its types, and takes all that it can. */
+typedef struct {
+    const AmpModel *model;
+    uint32_t n_devices[4], per_stage;
+    double *once_s; /* [layer]: of the layers before, wherever they are */
+    double *all_s[4],
+        *late_s[4]; /* [type]: [layer], of the layers before; of the layer */
+    double upper_s;
+} Reaches;
+
+static bool reaches_by_hand(const Reaches *r, uint32_t first, const uint32_t *stages)
+{
+    const uint32_t n = r->model->n_layers;
+    if (first == n)
+        return true;
+    for (uint32_t t = 0; t < r->model->n_types; t++) {
+        uint32_t now[4], sum = 0, devices = 0, end = first;
+        bool possible = r->n_devices[t] > 0;
+        for (uint32_t k = 0; k < r->model->n_types;
+             k++) { /* it may have devices before it */
+            now[k] = stages[k] + (k == t);
+            sum += now[k];
+            devices += r->n_devices[k];
+            possible &= r->n_devices[k] == 0 || sum <= devices / r->per_stage;
+        }
+        while (end < n && r->once_s[first] + r->all_s[t][end + 1] - r->all_s[t][first] -
+                                  r->late_s[t][first] <
+                              r->upper_s)
+            end++;
+        if (possible && end > first && reaches_by_hand(r, end, now))
+            return true;
+    }
+    return false;
+}
+
+/* Fills the seconds of layers for a choice, as the search prices them alone. */
+static void find_reaches(const AmpSetup *on, const AmpDegrees *choice, Reaches *r)
+{
+    const AmpModel *model = on->model;
+    const uint32_t n = model->n_layers, degree = amp_degree(model, choice->tmp);
+    const double m = model->global_batch / choice->dp / choice->mbs;
+    *r = (Reaches){.model = model, .per_stage = choice->dp * choice->tmp};
+    for (uint32_t d = 0; d < on->devices->n_devices; d++)
+        r->n_devices[on->devices->type[d]]++;
+    r->once_s = g_new0(double, n + 1);
+    for (uint32_t l = 0; l < n; l++)
+        r->once_s[l + 1] = INFINITY;
+    for (uint32_t t = 0; t < model->n_types; t++) {
+        g_autofree double *s = amp_computes(model, t, degree, choice->mbs),
+                          *moved = amp_exchanges(model, degree, choice->mbs,
+                                                 choice->tmp > on->devices->most_gpus
+                                                     ? on->devices->fastest_between
+                                                     : on->devices->fastest);
+        r->late_s[t] = amp_late(model, t, degree, choice->mbs);
+        r->all_s[t] = g_new0(double, n + 1);
+        for (uint32_t l = 0; l < n; l++) {
+            const double both = s[l] + moved[l] + s[n + l] + moved[n + l];
+            r->all_s[t][l + 1] = r->all_s[t][l] + m * both;
+            if (r->n_devices[t] > 0)
+                r->once_s[l + 1] = fmin(r->once_s[l + 1], both - r->late_s[t][l]);
+        }
+    }
+    for (uint32_t l = 0; l < n; l++)
+        r->once_s[l + 1] += r->once_s[l];
+}
+
+/* A choice is lost exactly where no stages of any types in any order take all layers in time. */
+static void test_lost(void **state)
+{
+    (void)state;
+    static const char *const CLUSTER[] = {
+        "2x2xh100-sxm@ib-ndr+2x2xa100-80g@ib-hdr+2x2xv100-16g@eth-25",
+        "1x4xt4@eth-25+2x2xv100-16g@eth-25", "amp-het-cluster"};
+    g_autoptr(GRand) rand = g_rand_new_with_seed(61);
+    uint32_t lost = 0, kept = 0;
+    for (uint32_t i = 0; i < G_N_ELEMENTS(CLUSTER); i++) {
+        g_autoptr(GError) error = NULL;
+        Cluster *cluster = cluster_load(CLUSTER[i], &error);
+        assert_no_error(error);
+        g_auto(AmpSetup) on = amp_setup_on(
+            cluster, "gpt2:layers=5,hidden=256,heads=8,ffn=512,seq=64,vocab=1024,"
+                     "global_batch=96");
+        const AmpOptions options = {.schedule = SCHEDULE_1F1B};
+        const AmpSearch search = {
+            .model = on.model, .cluster = on.devices, .options = &options};
+        assert_true(on.model->n_types <= 4);
+        for (uint32_t k = 0; k < 8; k++) {
+            const AmpDegrees choice = {
+                .pp = 1, .dp = 1u << k / 4, .tmp = 1u << k / 2 % 2, .mbs = 1u << k % 2};
+            static const uint32_t none[4] = {0};
+            Reaches r;
+            find_reaches(&on, &choice, &r);
+            for (uint32_t draw = 0; draw < 40; draw++) {
+                const uint32_t t =
+                    (uint32_t)g_rand_int_range(rand, 0, (gint32)on.model->n_types);
+                r.upper_s = r.all_s[t][on.model->n_layers] * between(rand, 0.03, 1.5);
+                const bool is_lost = amp_is_lost(&search, &choice, r.upper_s);
+                assert_int_equal(is_lost, !reaches_by_hand(&r, 0, none));
+                lost += is_lost;
+                kept += !is_lost;
+            }
+            for (uint32_t t = 0; t < on.model->n_types; t++) {
+                g_free(r.all_s[t]);
+                g_free(r.late_s[t]);
+            }
+            g_free(r.once_s);
+        }
+    }
+    print_message("%u lost, %u kept\n", lost, kept);
+    assert_true(lost > 200 && kept > 200);
+}
+
 /* Of a device alone and others of three types, the search looks at every number of stages of each
  * type, unless these are too many: then no choice is lost, even where no time is left. */
 static void test_many_states(void **state)
@@ -452,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_equal_places), cmocka_unit_test(test_equal_sends),
         cmocka_unit_test(test_cost),         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_divided),      cmocka_unit_test(test_many_states),
+        cmocka_unit_test(test_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
