@@ -155,7 +155,7 @@ SimMemory *sim_memory(const Program *program, const Graph *graph, const SimLinea
     g_autofree uint16_t *instance_segment = plan_segments(program, graph, segment);
     g_autoptr(PlanBuffers) buffers =
         plan_buffers(program, graph, instances, instance_segment);
-    sim_buffers_add_runtime(buffers, runtime, NULL, program, graph);
+    sim_buffers_add_runtime(buffers, runtime, program, graph);
     const Points points = {program, graph, linear, instance_segment, instances, buffers};
     return collect_points(&points);
 }

@@ -40,11 +40,9 @@ bool sim_is_final_gradient(const uint32_t *use, const PlanBuffer *buffer,
                            const Program *program, const Graph *graph);
 
 /* Adds what the runtime holds beside the plan: gradients lie there all the time, copies of them and
- * of the logits, and of the parameters of the largest gathered layer. NULL: nothing; a strategy of
- * NULL: none is known. */
+ * of the logits, and of the parameters of the largest gathered layer. NULL: nothing. */
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Strategy *strategy, const Program *program,
-                             const Graph *graph);
+                             const Program *program, const Graph *graph);
 
 /* Seconds that an update of offloaded states takes at place i of its group: its gradient goes to
  * the host (from level 2 of ZeRO on, with each microbatch), the host's memory passes by the states,

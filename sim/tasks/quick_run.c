@@ -161,7 +161,7 @@ bool sim_quick_memory(SimQuick *q, const Program *program, uint64_t *peak)
         instances_new(program, q->graph, q->parts->layout.batch);
     g_autofree uint16_t *segment = plan_segments(program, q->graph, NULL);
     g_autoptr(PlanBuffers) buffers = plan_buffers(program, q->graph, instances, segment);
-    sim_buffers_add_runtime(buffers, q->view->runtime, NULL, program, q->graph);
+    sim_buffers_add_runtime(buffers, q->view->runtime, program, q->graph);
     g_autofree double *of_lane = g_new(double, n_lanes);
     g_autofree uint32_t *instr = g_new(uint32_t, n_lanes);
     sim_buffers_peaks(&sim, buffers, q->teams->device, n_lanes, of_lane, instr);

@@ -75,20 +75,22 @@ static void keep_gradients(Adding *a, uint32_t n)
     }
 }
 
-/* Level 1 of ZeRO divides the states: a replica's part of the summed gradient, of a group of its
- * own, lies in the whole one, which stays. (Those accumulated in float32 stand already.) */
+/* Level 1 of ZeRO divides the states: a replica's part of the summed gradient lies in the whole
+ * one, which stays. From level 2 on a gradient moves there. (Those accumulated in float32 stand
+ * already.) */
 static void keep_whole(Adding *a, uint32_t n)
 {
     /* [tensor]: 1 + its buffer */
     g_autofree uint32_t *part = g_new0(uint32_t, graph_n_tensors(a->graph));
     for (uint32_t b = 0; b < n; b++)
-        if (at(a, b)->host_bytes == 0 &&
+        if (at(a, b)->host_bytes == 0 && !a->program->instr[at(a, b)->birth].moves &&
             sim_is_final_gradient(a->plan->use, at(a, b), a->program, a->graph))
             part[at(a, b)->tensor] = b + 1;
     for (uint32_t b = 0; b < n; b++) {
         PlanBuffer *whole = at(a, b);
         const uint32_t of = part[whole->tensor];
         if (of == 0 || of == b + 1 || whole->stands ||
+            form_outer(whole->form) == form_outer(at(a, of - 1)->form) ||
             whole->busy_until != at(a, of - 1)->birth)
             continue;
         whole->stands = true;
@@ -275,8 +277,7 @@ static void keep_narrow(Adding *a, uint32_t n)
 }
 
 void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
-                             const Strategy *strategy, const Program *program,
-                             const Graph *graph)
+                             const Program *program, const Graph *graph)
 {
     if (!runtime)
         return;
@@ -299,7 +300,7 @@ void sim_buffers_add_runtime(PlanBuffers *buffers, const Runtime *runtime,
     if (runtime->handed_gradients > 0)
         runtime_hand_gradients(&a, buffers->n);
     keep_gradients(&a, buffers->n);
-    if (runtime->gradients && strategy && strategy->zero == 1)
+    if (runtime->gradients)
         keep_whole(&a, buffers->n);
     if (runtime->prefetch > 0)
         gather_ahead(&a, buffers->n);
@@ -325,7 +326,7 @@ PlanBuffers *sim_runtime_buffers(const Program *program, const Graph *graph,
     g_autoptr(Instances) instances = instances_new(program, graph, batch);
     g_autofree uint16_t *segment = plan_segments(program, graph, NULL);
     PlanBuffers *buffers = plan_buffers(program, graph, instances, segment);
-    sim_buffers_add_runtime(buffers, runtime, NULL, program, graph);
+    sim_buffers_add_runtime(buffers, runtime, program, graph);
     return buffers;
 }
 
@@ -337,10 +338,24 @@ uint32_t sim_communicators(const Strategy *s, uint32_t n_devices)
                                        (n_devices > shared));
 }
 
+/* The same of pipelines without a strategy, such as those of unlike stages. */
+static uint32_t communicators_by_groups(const Plan *plan)
+{
+    bool pp = false, tp = false, dp = false;
+    const DeviceGroup *first = plan->program->group;
+    items_each (const DeviceGroup, group, plan->program->group, plan->program->n_groups) {
+        pp |= group->device[0] != first->device[0];
+        tp |= group->n_devices > 1;
+        dp |= group->n_replicas > 1;
+    }
+    return pp ? 1 + (uint32_t)tp + dp : 0;
+}
+
 double sim_runtime_bytes(const Runtime *runtime, const Plan *plan, const Device *device,
                          double peak_bytes)
 {
     return runtime_held_bytes(runtime, device->runtime_bytes > 0,
-                              sim_communicators(&plan->strategy, plan->n_devices),
+                              MAX(sim_communicators(&plan->strategy, plan->n_devices),
+                                  plan->strategy.pp ? 0 : communicators_by_groups(plan)),
                               peak_bytes);
 }

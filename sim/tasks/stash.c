@@ -73,8 +73,7 @@ PlanBuffers *sim_held_buffers(const SimCase *sim)
         plan_buffers(program, sim->graph, layout->instances, layout->segment);
     sim_buffers_ring(buffers, &sim->plan->strategy, program, sim->graph);
     sim_buffers_offload(buffers, &sim->plan->strategy, program, sim->graph);
-    sim_buffers_add_runtime(buffers, sim->runtime, &sim->plan->strategy, program,
-                            sim->graph);
+    sim_buffers_add_runtime(buffers, sim->runtime, program, sim->graph);
     if (strategy_offloads(&sim->plan->strategy, OFFLOAD_ACTIVATIONS))
         buffers_stash(buffers, program, sim->graph);
     return buffers;

@@ -109,6 +109,54 @@ static void test_whole_gradients(void **state)
     assert_true((double)parts.row.bytes[MEMORY_GRADIENTS] < parts.parameters / 2);
 }
 
+/* Peak bytes of a device of each stage: of a strategy's plan, and of the plan without its name. */
+static void peaks_of(const char *set, const char *runtime, uint64_t peak[2][2])
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(Made) made =
+        make("manual",
+             "llama:layers=4,hidden=256,heads=4,kv_heads=4,ffn=512,seq=128,vocab=1024,"
+             "batch=16,precision=bf16",
+             "dgx-h100", set, &error);
+    assert_no_error(error);
+    PlannerOptions options;
+    planner_options_init(&options);
+    planner_options_set(&options, "runtime", runtime, &error);
+    for (uint32_t without = 0; without < 2; without++) {
+        if (without)
+            strategy_init(&made.plan->strategy);
+        g_autoptr(SimReport) report = sim_evaluate_with(made.plan, made.graph, made.view,
+                                                        "stage", &options.sim, &error);
+        assert_no_error(error);
+        peak[without][0] = report->memory_bytes[0];
+        peak[without][1] = report->memory_bytes[made.view->n_devices - 1];
+    }
+}
+
+/* A runtime's memory follows from the program: it is the same without the strategy's name, as in
+ * joint's plans of unlike stages; and of a stage, whatever the states of the other one. */
+static void test_without_strategy(void **state)
+{
+    (void)state;
+    static const char *const RUNTIME[] = {"megatron", "deepspeed-2", "fsdp", "none"};
+    for (uint32_t r = 0; r < G_N_ELEMENTS(RUNTIME); r++)
+        for (uint32_t m = 1; m <= 4; m += 3) {
+            uint64_t level[4][2][2], list[2][2];
+            for (uint32_t zero = 0; zero < 4; zero++) {
+                g_autofree char *set = g_strdup_printf(
+                    "pp=2 dp=4 zero=%u microbatches=%u runtime=%s", zero, m, RUNTIME[r]);
+                peaks_of(set, RUNTIME[r], level[zero]);
+                assert_memory_equal(level[zero][0], level[zero][1],
+                                    sizeof level[zero][0]);
+            }
+            g_autofree char *set = g_strdup_printf(
+                "pp=2 dp=4 stage_zero=1,2 microbatches=%u runtime=%s", m, RUNTIME[r]);
+            peaks_of(set, RUNTIME[r], list);
+            assert_memory_equal(list[0], list[1], sizeof list[0]);
+            assert_true(list[0][0] == level[1][0][0] && list[0][1] == level[2][0][1]);
+        }
+}
+
 /* A planner and an evaluation of its plan say the same, in every runtime. */
 static void test_planners_and_runtimes(void **state)
 {
@@ -257,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_whole_gradients),
+        cmocka_unit_test(test_without_strategy),
         cmocka_unit_test(test_planners_and_runtimes),
         cmocka_unit_test(test_rows_of_layers),
         cmocka_unit_test(test_narrow_experts),
