@@ -1,6 +1,7 @@
 /* Evaluation of a plan by a fidelity, and its report. */
 #include "sim/evaluate.h"
 #include "data/base/free.h"
+#include "data/program/period.h"
 #include "sim/flow/memory_timeline.h"
 #include "sim/tasks/buffers.h"
 #include "sim/tasks/layer_times.h"
@@ -341,7 +342,7 @@ static bool find_toll(const SimCase *sim, double *toll, GError **error)
     return true;
 }
 
-SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
+SimReport *sim_evaluate_part(const Plan *plan, const Graph *graph,
                              const ClusterView *view, const char *fidelity,
                              const SimOptions *options, GError **error)
 {
@@ -369,6 +370,19 @@ SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
     if (!find_toll(sim, &report->toll, error))
         return NULL;
     return g_steal_pointer(&report);
+}
+
+SimReport *sim_evaluate_with(const Plan *plan, const Graph *graph,
+                             const ClusterView *view, const char *fidelity,
+                             const SimOptions *options, GError **error)
+{
+    g_autoptr(Program) all =
+        plan->program->left_out > 0 ? program_copy(plan->program) : NULL;
+    Plan whole = *plan;
+    if (all)
+        program_whole(&all);
+    whole.program = all ? all : plan->program;
+    return sim_evaluate_part(&whole, graph, view, fidelity, options, error);
 }
 
 SimReport *sim_evaluate(const Plan *plan, const Graph *graph, const ClusterView *view,

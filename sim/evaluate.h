@@ -61,6 +61,12 @@ static inline void sim_path_add(SimPath *path, const SimSpan *span)
     path->launch_s += span->launch ? s : 0;
 }
 
+/* As sim_evaluate_with, on the microbatches that the program has, without those that it leaves
+ * out. */
+SimReport *sim_evaluate_part(const Plan *plan, const Graph *graph,
+                             const ClusterView *view, const char *fidelity,
+                             const SimOptions *options, GError **error);
+
 /* The plan of the few microbatches that are unlike each other, and options for it; NULL: none. */
 ProgramBlocks *sim_shorten(const Plan *plan, const Graph *graph, Plan *part,
                            SimOptions *options);

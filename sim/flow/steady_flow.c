@@ -127,7 +127,7 @@ double sim_flow_estimate_s(const Plan *plan, const Graph *graph, const ClusterVi
     g_autoptr(SimReport) report =
         program->n > most
             ? NULL
-            : sim_evaluate_with(&part, graph, view, fidelity_name(FIDELITY_FLOW), options,
+            : sim_evaluate_part(&part, graph, view, fidelity_name(FIDELITY_FLOW), options,
                                 NULL);
     if (!report)
         return INFINITY;

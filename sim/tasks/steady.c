@@ -29,7 +29,7 @@ static SimReport *steady_report(const Plan *plan, const Graph *graph,
         return NULL;
     g_autoptr(ProgramBlocks) blocks = sim_shorten(plan, graph, &part, &alone);
     g_autoptr(SimReport) report =
-        blocks ? sim_evaluate_with(&part, graph, view, fidelity_name(FIDELITY_STAGE),
+        blocks ? sim_evaluate_part(&part, graph, view, fidelity_name(FIDELITY_STAGE),
                                    &alone, NULL)
                : NULL;
     if (!report || isnan(report->iteration_time_s))
@@ -48,12 +48,6 @@ SimReport *sim_evaluate_shortly(const Plan *plan, const Graph *graph,
     SimReport *report = g_strcmp0(fidelity, fidelity_name(FIDELITY_STAGE)) == 0
                             ? steady_report(plan, graph, view, options)
                             : NULL;
-    Plan whole = *plan;
-    g_autoptr(Program) all =
-        report || plan->program->left_out == 0 ? NULL : program_copy(plan->program);
-    if (all)
-        program_whole(&all);
-    whole.program = all ? all : plan->program;
     return report ? report
-                  : sim_evaluate_with(&whole, graph, view, fidelity, options, error);
+                  : sim_evaluate_with(plan, graph, view, fidelity, options, error);
 }

@@ -170,6 +170,9 @@ static bool check_brief(const char *set, const Made *made, const SimReport *all)
     plan.program = brief;
     if (fewer && !check_part(set, made, &plan, all, false))
         fail_msg("%s: its part was not enough", set);
+    g_autoptr(SimReport) same =
+        sim_evaluate(&plan, made->graph, made->view, fidelity_name(FIDELITY_STAGE), NULL);
+    assert_true(same->iteration_time_s == all->iteration_time_s);
     if (fewer)
         program_whole(&brief);
     assert_int_equal(brief->n, program->n);
