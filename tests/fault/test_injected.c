@@ -7,7 +7,7 @@
 
 /* The number of a command's calls that are tried, spread over all; the long run
  * (tests/CMakeLists.txt) tries more. */
-enum { DEFAULT_TRIES = 4 };
+enum { DEFAULT_TRIES = 2 };
 #ifndef TRIES
 #define TRIES DEFAULT_TRIES
 #endif

@@ -103,7 +103,7 @@ static void test_better_machines(void **state)
 {
     (void)state;
     Count count[PLANNERS] = {0};
-    const uint32_t rounds = test_rounds(6, 60);
+    const uint32_t rounds = test_rounds(3, 60);
     for (uint32_t i = 0; i < rounds; i++) {
         g_autoptr(GRand) rand = g_rand_new_with_seed(360 + i);
         g_autoptr(Cluster) cluster = random_lab(rand);
