@@ -2,6 +2,7 @@
 #include "experiments/figures/timeline_figure.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "data/base/error.h"
@@ -161,18 +162,51 @@ static void timeline_figure_add_names(Table *table)
     g_string_append(table->text, "\n\n");
 }
 
-/* Index 1: row, stream, start and end in ms, category. */
+typedef struct {
+    int row, stream;
+    uint32_t category;
+    double start, end; /* ms */
+} TimelineSpan;
+
+static int compare_spans(const void *a, const void *b)
+{
+    const TimelineSpan *x = a, *y = b;
+    return x->row != y->row         ? x->row - y->row
+           : x->stream != y->stream ? x->stream - y->stream
+           : x->start != y->start   ? (x->start > y->start ? 1 : -1)
+                                    : (x->end > y->end) - (x->end < y->end);
+}
+
+/* Whether the second span of a row goes on where the first one ends, in its colour. */
+static bool goes_on(const TimelineSpan *first, const TimelineSpan *then)
+{
+    return first->row == then->row && first->stream == then->stream &&
+           first->category == then->category &&
+           fabs(then->start - first->end) <= 1e-9 * first->end;
+}
+
+/* Index 1: row, stream, start and end in ms, category; spans that follow one another are one. */
 static void add_spans(Table *table)
 {
-    g_string_append_printf(table->text, "# row\tstream\tstart\tend\tcategory\n");
+    g_autoptr(GArray) spans = g_array_new(false, false, sizeof(TimelineSpan));
     elements_each (event, table->events) {
         const TimelineDevice *device = of_event(table, event);
         if (!is(event, "ph", "X") || device->row < 0)
             continue;
         const double start = number(event, "ts"), us = number(event, "dur");
-        g_string_append_printf(table->text, "%d\t%d\t%.9g\t%.9g\t%u\n", device->row,
-                               (int)integer(event, "tid"), start / 1e3,
-                               (start + us) / 1e3, category_of(event));
+        const TimelineSpan span = {device->row, (int)integer(event, "tid"),
+                                   category_of(event), start / 1e3, (start + us) / 1e3};
+        g_array_append_val(spans, span);
+    }
+    g_array_sort(spans, compare_spans);
+    g_string_append_printf(table->text, "# row\tstream\tstart\tend\tcategory\n");
+    for (uint32_t i = 0; i < spans->len;) {
+        TimelineSpan one = g_array_index(spans, TimelineSpan, i++);
+        for (; i < spans->len && goes_on(&one, &g_array_index(spans, TimelineSpan, i));
+             i++)
+            one.end = fmax(one.end, g_array_index(spans, TimelineSpan, i).end);
+        g_string_append_printf(table->text, "%d\t%d\t%.9g\t%.9g\t%u\n", one.row,
+                               one.stream, one.start, one.end, one.category);
     }
     g_string_append(table->text, "\n\n");
 }

@@ -138,16 +138,31 @@ static GHashTable *new_table(void)
     return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
+/* The first line of `got` that is another one than in `want`, or NULL. */
+static char *first_difference(const char *want, const char *got)
+{
+    g_auto(GStrv) a = g_strsplit(want, "\n", -1), b = g_strsplit(got, "\n", -1);
+    uint32_t i = 0;
+    while (a[i] && b[i] && strcmp(a[i], b[i]) == 0)
+        i++;
+    return a[i] || b[i] ? g_strdup_printf("line %u: %s\nin place of: %s", i + 1,
+                                          b[i] ? b[i] : "-", a[i] ? a[i] : "-")
+                        : NULL;
+}
+
 static void compare(GHashTable *want, GHashTable *got, char *const *names, bool clock)
 {
+    uint32_t n = 0;
     for (char *const *name = names; *name; name++) {
         if (!clock && g_strv_contains(BY_THE_CLOCK, *name))
             continue;
-        if (g_strcmp0(g_hash_table_lookup(want, *name), g_hash_table_lookup(got, *name)))
-            print_error("%s differs\n", *name);
-        assert_string_equal(g_hash_table_lookup(want, *name),
-                            g_hash_table_lookup(got, *name));
+        g_autofree char *differs = first_difference(g_hash_table_lookup(want, *name),
+                                                    g_hash_table_lookup(got, *name));
+        n += differs != NULL;
+        if (differs)
+            print_error("%s differs: %s\n", *name, differs);
     }
+    assert_int_equal(n, 0);
 }
 
 /* `reproduce all`; one by one backwards beside foreign rows; and all again there. */

@@ -75,6 +75,34 @@ static void test_labels(void **state)
     assert_false(g_file_test(none, G_FILE_TEST_EXISTS));
 }
 
+/* Spans of a row that follow one another in one colour are one box; those after a gap or in another
+ * colour are not. */
+static void test_spans_that_go_on(void **state)
+{
+    (void)state;
+#define SPAN(ts, dur, cat)                                                               \
+    "{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"cat\":\"" cat "\",\"ts\":" #ts ",\"dur\":" #dur \
+    "},"
+#define REST "{\"ph\":\"X\",\"pid\":0,\"tid\":1,\"cat\":\"update\",\"ts\":0,\"dur\":90}]}"
+    static const char *const TRACE[] = {
+        SPAN(1, 3, "forward") SPAN(4, 2, "backward") SPAN(7, 8, "backward"),
+        SPAN(2, 2, "forward") SPAN(1, 1, "forward") SPAN(4, 2, "backward")
+            SPAN(7, 5, "backward") SPAN(12, 3, "backward"),
+        SPAN(1, 3, "forward") SPAN(4, 2, "backward") SPAN(6, 9, "backward")};
+    g_autoptr(Sandbox) box = sandbox_new();
+    char *picture[G_N_ELEMENTS(TRACE)];
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TRACE); i++) {
+        g_autofree char *text = g_strconcat("{\"traceEvents\":[", TRACE[i], REST, NULL);
+        sandbox_write(box, "t.json", text);
+        run(box, "figure timeline --trace t.json -q -o timeline.svg");
+        picture[i] = sandbox_read(box, "timeline.svg");
+    }
+    assert_string_equal(picture[0], picture[1]);
+    assert_string_not_equal(picture[0], picture[2]);
+    for (uint32_t i = 0; i < G_N_ELEMENTS(TRACE); i++)
+        g_free(picture[i]);
+}
+
 /* `kilter plot`: kinds, formats, and what it refuses. */
 static void test_plots(void **state)
 {
@@ -179,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commands), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_plots), cmocka_unit_test(test_random)};
+        cmocka_unit_test(test_spans_that_go_on), cmocka_unit_test(test_plots),
+        cmocka_unit_test(test_random)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
