@@ -338,7 +338,7 @@ uint32_t sim_communicators(const Strategy *s, uint32_t n_devices)
                                        (n_devices > shared));
 }
 
-/* The same of pipelines without a strategy, such as those of unlike stages. */
+/* The same of pipelines and op groups without a strategy, such as unlike stages. */
 static uint32_t communicators_by_groups(const Plan *plan)
 {
     bool pp = false, tp = false, dp = false;
