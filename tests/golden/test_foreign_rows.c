@@ -79,10 +79,10 @@ static void test_the_same_in_any_company(void **state)
 
 /* --- all of them --- */
 
-/* Experiments whose numbers are wall-clock times of planners, which are the same only from the same
- * rows. */
-static const char *const BY_THE_CLOCK[] = {"amp-tab2", "hap-fig19", "hidup-fig14",
-                                           "tag-fig8", NULL};
+/* Experiments with numbers that are wall-clock times of planners, which are the same only from the
+ * same rows (of hap-fig13 the time that ratios take). */
+static const char *const BY_THE_CLOCK[] = {"amp-tab2",    "hap-fig13", "hap-fig19",
+                                           "hidup-fig14", "tag-fig8",  NULL};
 
 /* The names that `reproduce all` goes through. Free with g_strfreev. */
 static char **all_names(void)
