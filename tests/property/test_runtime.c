@@ -97,15 +97,18 @@ static void test_prefetch(void **state)
                 none.parameters + LOGITS);
 }
 
-/* Divided states: a replica's part of the gradients lies in the whole ones, all the time. */
+/* Divided states: a replica's part of the gradients lies in the whole ones, all the time; divided
+ * gradients move there. */
 static void test_whole_gradients(void **state)
 {
     (void)state;
     const Memory plain = memory_in("manual", "0", "megatron/allocated"),
                  divided = memory_in("manual", "1", "megatron/allocated"),
+                 moved = memory_in("manual", "2", "megatron/allocated"),
                  parts = memory_in("manual", "1", "");
     assert_true((double)plain.row.bytes[MEMORY_GRADIENTS] == plain.parameters);
     assert_true((double)divided.row.bytes[MEMORY_GRADIENTS] == divided.parameters);
+    assert_true((double)moved.row.bytes[MEMORY_GRADIENTS] < moved.parameters / 2);
     assert_true((double)parts.row.bytes[MEMORY_GRADIENTS] < parts.parameters / 2);
 }
 
@@ -138,19 +141,21 @@ static void peaks_of(const char *set, const char *runtime, uint64_t peak[2][2])
 static void test_without_strategy(void **state)
 {
     (void)state;
-    static const char *const RUNTIME[] = {"megatron", "deepspeed-2", "fsdp", "none"};
+    static const char *const RUNTIME[] = {"megatron", "deepspeed-2", "fsdp", "none"},
+                             *const DEGREES[] = {"dp=4 microbatches=1",
+                                                 "tp=2 dp=2 microbatches=4"};
     for (uint32_t r = 0; r < G_N_ELEMENTS(RUNTIME); r++)
-        for (uint32_t m = 1; m <= 4; m += 3) {
+        for (uint32_t d = 0; d < G_N_ELEMENTS(DEGREES); d++) {
             uint64_t level[4][2][2], list[2][2];
             for (uint32_t zero = 0; zero < 4; zero++) {
-                g_autofree char *set = g_strdup_printf(
-                    "pp=2 dp=4 zero=%u microbatches=%u runtime=%s", zero, m, RUNTIME[r]);
+                g_autofree char *set = g_strdup_printf("pp=2 %s zero=%u runtime=%s",
+                                                       DEGREES[d], zero, RUNTIME[r]);
                 peaks_of(set, RUNTIME[r], level[zero]);
                 assert_memory_equal(level[zero][0], level[zero][1],
                                     sizeof level[zero][0]);
             }
-            g_autofree char *set = g_strdup_printf(
-                "pp=2 dp=4 stage_zero=1,2 microbatches=%u runtime=%s", m, RUNTIME[r]);
+            g_autofree char *set = g_strdup_printf("pp=2 %s stage_zero=1,2 runtime=%s",
+                                                   DEGREES[d], RUNTIME[r]);
             peaks_of(set, RUNTIME[r], list);
             assert_memory_equal(list[0], list[1], sizeof list[0]);
             assert_true(list[0][0] == level[1][0][0] && list[0][1] == level[2][0][1]);
