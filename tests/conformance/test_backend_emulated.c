@@ -12,7 +12,7 @@ static const uint32_t N_DEVICES[] = {1, 2, 4, 7};
 static uint32_t n_seeds(void)
 {
     const char *text = g_getenv("KILTER_SEEDS");
-    return text ? (uint32_t)strtoul(text, NULL, 10) : 2;
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 4;
 }
 
 static ExecBackend *emulated_new(uint32_t n, uint32_t seed, bool together)

@@ -7,7 +7,7 @@
 #ifndef KILLS
 #define KILLS 10
 #endif
-enum { SEEDS = 60, CONFIGURATIONS = 12 * SEEDS };
+enum { SEEDS = 100, CONFIGURATIONS = 12 * SEEDS };
 
 /* Short configurations are stored many at a time: a sweep of few would be done before its first
  * row can be seen. */

@@ -266,7 +266,7 @@ static void test_memory_without_a_planner(void **state)
 {
     (void)state;
     static const char model[] = "llama:layers=8,seq=1024,precision=bf16,global_batch=16",
-                      full[] = "llama:layers=24,seq=1024,precision=bf16,global_batch=16";
+                      full[] = "llama:layers=40,seq=1024,precision=bf16,global_batch=16";
     g_autoptr(Sandbox) box = sandbox_new();
     static const char *const most[] = {"seq", "micro_batch", "gpus"};
     for (uint32_t i = 0; i < G_N_ELEMENTS(most); i++) {
